@@ -1,0 +1,202 @@
+//! The state machine of a worker: the only code that changes a status.
+//!
+//! [`step`] takes a worker and an event and answers with the changed worker, what must be done, and what
+//! is written down; or it refuses with a typed reason and nothing has changed. It is a plain function:
+//! the shell calls it inside the transaction that locks the worker's row.
+//!
+//! The table of lawful transitions stands in `tests/rules/machine.rs`, copied from the specification, and
+//! random histories are held against it.
+
+mod asleep;
+mod driver;
+mod end;
+mod fence;
+mod observe;
+mod wake;
+
+use alloc::vec::Vec;
+
+pub use fence::{Basis, Fence, Found, Judged};
+
+use crate::clock::Timestamp;
+use crate::effect::Effect;
+use crate::event::Event;
+use crate::id::IntentId;
+use crate::journal::Entry;
+use crate::refusal::Refusal;
+use crate::status::Status;
+use crate::worker::Worker;
+
+/// Who acts when nobody is named.
+pub(crate) const DROWSE: &str = "drowse";
+
+/// Whether a request changed anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// It is being done, or has been.
+    Accepted,
+    /// It was so before.
+    AlreadyTrue,
+}
+
+/// The outcome of an event that was not refused.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Step {
+    /// The worker afterwards.
+    pub worker: Worker,
+    /// Whether that is a change.
+    pub answer: Answer,
+    /// What must be done, in this order.
+    pub effects: Vec<Effect>,
+    /// What is written down, in this order.
+    pub entries: Vec<Entry>,
+}
+
+/// Applies one event to a worker.
+pub fn step(worker: &Worker, event: &Event, now: Timestamp) -> Result<Step, Refusal> {
+    let draft = Draft::new(worker, now);
+    match event {
+        Event::Observed(seen) => observe::observed(draft, seen),
+        Event::IdleConfirmed { fence } => asleep::idle_confirmed(draft, fence),
+        Event::ScaleDownConfirmed { fence } => end::scale_down_confirmed(draft, fence),
+        Event::MaxRuntimeReached { fence } => asleep::max_runtime_reached(draft, fence),
+        Event::ScheduleSaidSleep { force, fence } => asleep::schedule_said_sleep(draft, *force, fence),
+        Event::PauseRequested(request) => asleep::pause_requested(draft, request),
+        Event::StopRequested(request) => asleep::stop_requested(draft, request),
+        Event::StopAfterElapsed { generation } => asleep::stop_after_elapsed(draft, *generation),
+        Event::ResumeRequested { by } => wake::resume_requested(draft, by),
+        Event::ScheduleSaidWake => wake::requested(draft, &crate::status::WakeCause::Schedule),
+        Event::WakeRequested { cause } => wake::requested(draft, cause),
+        Event::ActivityArrived => wake::activity_arrived(draft),
+        Event::HookPassed { intent } => driver::hook_passed(draft, *intent),
+        Event::HookVetoed { intent, message } => driver::hook_vetoed(draft, *intent, message),
+        Event::DriverDone { intent, exit_code } => driver::done(draft, *intent, *exit_code),
+        Event::DriverReady { intent, boot, started_at } => {
+            driver::ready(draft, *intent, boot.as_ref(), *started_at)
+        }
+        Event::DriverRefused { intent, message } => driver::refused(draft, *intent, message),
+        Event::DeadlinePassed { generation } => driver::deadline_passed(draft, *generation),
+        Event::DriverSilent { generation } => driver::silent(draft, *generation),
+        Event::Exited { boot, code } => driver::exited(draft, boot, *code),
+        Event::TerminateAfterElapsed { generation } => end::terminate_after_elapsed(draft, *generation),
+        Event::DrainRequested(request) => end::drain_requested(draft, request),
+        Event::DrainCancelled { by } => end::drain_cancelled(draft, by),
+        Event::Drained { generation } => end::drained(draft, *generation),
+        Event::DrainTimedOut { generation } => end::drain_timed_out(draft, *generation),
+        Event::TerminateRequested(request) => end::terminate_requested(draft, request),
+        Event::Recovered { power } => driver::recovered(draft, *power),
+    }
+}
+
+/// A change in the making.
+struct Draft {
+    worker: Worker,
+    now: Timestamp,
+    effects: Vec<Effect>,
+    entries: Vec<Entry>,
+}
+
+impl Draft {
+    fn new(worker: &Worker, now: Timestamp) -> Self {
+        Self { worker: worker.clone(), now, effects: Vec::new(), entries: Vec::new() }
+    }
+
+    /// The id of the intent that the next transition opens.
+    fn next_intent(&self) -> IntentId {
+        IntentId(self.worker.generation.next().0)
+    }
+
+    /// Moves to another status. Every transition goes through here.
+    fn go(&mut self, status: Status) {
+        if let Status::Paused { since, .. } = self.worker.status {
+            self.worker.frozen_for += self.now.since(since);
+        }
+        self.worker.generation = self.worker.generation.next();
+        self.worker.suspicion = None;
+        self.worker.status = status;
+    }
+
+    fn note(&mut self, entry: Entry) {
+        self.entries.push(entry);
+    }
+
+    fn effect(&mut self, effect: Effect) {
+        self.effects.push(effect);
+    }
+
+    fn accept(self) -> Result<Step, Refusal> {
+        Ok(Step {
+            worker: self.worker,
+            answer: Answer::Accepted,
+            effects: self.effects,
+            entries: self.entries,
+        })
+    }
+
+    /// Nothing to do: it is so already.
+    fn already(self) -> Result<Step, Refusal> {
+        Ok(Step {
+            worker: self.worker,
+            answer: Answer::AlreadyTrue,
+            effects: Vec::new(),
+            entries: Vec::new(),
+        })
+    }
+
+    fn wrong_status(&self, wanted: &'static str) -> Refusal {
+        Refusal::WrongStatus { status: self.worker.status.kind(), wanted }
+    }
+
+    fn in_transition(&self) -> Refusal {
+        Refusal::InTransition { status: self.worker.status.kind() }
+    }
+
+    fn check_generation(&self, generation: crate::id::Generation, what: &'static str) -> Result<(), Refusal> {
+        if generation == self.worker.generation {
+            Ok(())
+        } else {
+            Err(Refusal::Late { what, than: "generation" })
+        }
+    }
+
+    fn check_intent(&self, intent: IntentId, what: &'static str) -> Result<(), Refusal> {
+        if self.worker.status.intent() == Some(intent) {
+            Ok(())
+        } else {
+            Err(Refusal::Late { what, than: "intent" })
+        }
+    }
+}
+
+/// What must be done for the intent that is open: used for a retry and after a restart.
+pub fn reissue(worker: &Worker) -> Vec<Effect> {
+    use crate::status::{Stage, WakeFrom};
+    let effect = match &worker.status {
+        Status::Pausing { intent, stage: Stage::Hook, sleep, .. }
+        | Status::Stopping { intent, stage: Stage::Hook, sleep, .. } => {
+            Some(Effect::RunBeforePause { intent: *intent, heed_veto: asleep::heeds_veto(sleep) })
+        }
+        Status::Pausing { intent, stage: Stage::Acting, .. } => Some(Effect::Freeze { intent: *intent }),
+        Status::Stopping { intent, stage: Stage::Acting, mode, was_paused, .. } => Some(Effect::Stop {
+            intent: *intent,
+            mode: *mode,
+            grace: worker.terms.grace,
+            thaw_first: *was_paused,
+        }),
+        Status::Waking { intent, from: WakeFrom::Frozen, .. } => Some(Effect::Thaw { intent: *intent }),
+        Status::Waking { intent, from: WakeFrom::Stopped, not_before, .. } => {
+            Some(Effect::Start { intent: *intent, not_before: *not_before })
+        }
+        Status::Terminating { intent, .. } => Some(Effect::Terminate { intent: *intent }),
+        Status::Provisioning { since, .. } | Status::Unknown { since, .. } => {
+            Some(Effect::Look { not_before: *since })
+        }
+        Status::Running { .. }
+        | Status::Paused { .. }
+        | Status::Stopped { .. }
+        | Status::Draining { .. }
+        | Status::Terminated { .. }
+        | Status::Failed { .. } => None,
+    };
+    effect.into_iter().collect()
+}

@@ -1,0 +1,230 @@
+//! Ways to sleep: idleness, limits, schedules and people.
+
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use super::{Basis, DROWSE, Draft, Fence, Step};
+use crate::effect::Effect;
+use crate::event::Request;
+use crate::hold::Hold;
+use crate::id::Generation;
+use crate::journal::Entry;
+use crate::reason::{PauseReason, SleepMode};
+use crate::refusal::Refusal;
+use crate::status::{Sleep, Stage, Status, StatusKind};
+
+/// How long a freeze may take, its hook included.
+const PAUSING_WITHIN: Duration = Duration::from_secs(30);
+
+pub(super) fn idle_confirmed(draft: Draft, fence: &Fence) -> Result<Step, Refusal> {
+    require_running(&draft)?;
+    fence.check(&draft.worker, Basis::Idleness)?;
+    let mode = draft.worker.terms.sleep;
+    let sleep = own_sleep(&draft, PauseReason::IdleTimeout, "idle", false);
+    fall_asleep(draft, sleep, mode)
+}
+
+pub(super) fn max_runtime_reached(draft: Draft, fence: &Fence) -> Result<Step, Refusal> {
+    fence.check(&draft.worker, Basis::Limit)?;
+    let sleep = own_sleep(&draft, PauseReason::MaxRuntime, "ran for its max_runtime", true);
+    if matches!(draft.worker.status.kind(), StatusKind::Running | StatusKind::Paused) {
+        fall_asleep(draft, sleep, SleepMode::Stop)
+    } else {
+        Err(not_running(&draft))
+    }
+}
+
+pub(super) fn schedule_said_sleep(draft: Draft, force: bool, fence: &Fence) -> Result<Step, Refusal> {
+    require_running(&draft)?;
+    fence.check(&draft.worker, if force { Basis::Limit } else { Basis::Idleness })?;
+    let mode = draft.worker.terms.sleep;
+    let sleep = own_sleep(&draft, PauseReason::Schedule, "its schedule says sleep", force);
+    fall_asleep(draft, sleep, mode)
+}
+
+pub(super) fn pause_requested(draft: Draft, request: &Request) -> Result<Step, Refusal> {
+    let mode = draft.worker.terms.sleep;
+    match (&draft.worker.status, mode) {
+        (Status::Running { .. }, _) => {
+            check_holds(&draft, request)?;
+            let sleep = person_sleep(&draft, request);
+            fall_asleep(draft, sleep, mode)
+        }
+        (Status::Paused { .. } | Status::Pausing { wake: None, .. }, SleepMode::Freeze)
+        | (
+            Status::Stopped { .. } | Status::Stopping { wake: None, .. },
+            SleepMode::Stop | SleepMode::Hibernate,
+        ) => draft.already(),
+        _ => Err(not_running(&draft)),
+    }
+}
+
+pub(super) fn stop_requested(draft: Draft, request: &Request) -> Result<Step, Refusal> {
+    match &draft.worker.status {
+        Status::Running { .. } | Status::Paused { .. } => {
+            check_holds(&draft, request)?;
+            let sleep = person_sleep(&draft, request);
+            fall_asleep(draft, sleep, SleepMode::Stop)
+        }
+        Status::Stopped { .. } | Status::Stopping { wake: None, .. } => draft.already(),
+        Status::Stopping { .. } | Status::Pausing { .. } | Status::Waking { .. } => Err(draft.in_transition()),
+        Status::Provisioning { .. }
+        | Status::Draining { .. }
+        | Status::Terminating { .. }
+        | Status::Terminated { .. }
+        | Status::Failed { .. }
+        | Status::Unknown { .. } => Err(draft.wrong_status("stopped")),
+    }
+}
+
+/// A frozen worker sinks deeper, with its pause's reason and record.
+pub(super) fn stop_after_elapsed(draft: Draft, generation: Generation) -> Result<Step, Refusal> {
+    draft.check_generation(generation, "the stop_after timer")?;
+    let Status::Paused { since, sleep } = draft.worker.status.clone() else {
+        return Err(draft.wrong_status("stopped after its freeze"));
+    };
+    let is_due = draft.worker.terms.stop_after.is_some_and(|after| draft.now >= since + after);
+    if !is_due || !sleep.reason.sinks_to_stopped() {
+        return Err(Refusal::Ignored { why: "stop_after does not run for it".to_string() });
+    }
+    fall_asleep(draft, sleep, SleepMode::Stop)
+}
+
+/// Opens the intent to put the worker to sleep.
+pub(super) fn fall_asleep(mut draft: Draft, sleep: Sleep, mode: SleepMode) -> Result<Step, Refusal> {
+    let intent = draft.next_intent();
+    let since = draft.now;
+    let was_paused = draft.worker.status.kind() == StatusKind::Paused;
+    // A frozen worker cannot run a hook, and it had its say when it was frozen.
+    let has_hook = draft.worker.terms.has_before_pause && !was_paused;
+    let stage = if has_hook { Stage::Hook } else { Stage::Acting };
+    let terms = draft.worker.terms;
+    let to = match mode {
+        SleepMode::Freeze => StatusKind::Pausing,
+        SleepMode::Stop | SleepMode::Hibernate => StatusKind::Stopping,
+    };
+    draft.note(Entry::SleepIntended {
+        intent,
+        reason: sleep.reason,
+        by: sleep.by.clone(),
+        message: sleep.message.clone(),
+        to,
+    });
+    draft.go(match mode {
+        SleepMode::Freeze => Status::Pausing {
+            intent,
+            since,
+            deadline: since + PAUSING_WITHIN,
+            sleep,
+            stage,
+            wake: None,
+            refusals: 0,
+        },
+        SleepMode::Stop | SleepMode::Hibernate => Status::Stopping {
+            intent,
+            since,
+            deadline: since + terms.grace + draft.worker.can.stopping_within,
+            sleep,
+            mode,
+            stage,
+            was_paused,
+            wake: None,
+            refusals: 0,
+        },
+    });
+    draft.effects.extend(super::reissue(&draft.worker));
+    draft.accept()
+}
+
+/// Max runtime and force run the hook and heed no veto.
+pub(super) fn heeds_veto(sleep: &Sleep) -> bool {
+    !sleep.forced
+}
+
+/// It is frozen: written down once the driver has said so, never before.
+pub(super) fn finish_pause(draft: &mut Draft, sleep: Sleep) {
+    draft.note(Entry::Paused { reason: sleep.reason, by: sleep.by.clone() });
+    record_sleep(draft, &sleep);
+    draft.effect(Effect::EndLeasedTime);
+    let since = draft.now;
+    draft.go(Status::Paused { since, sleep });
+}
+
+/// It is stopped: this run is over, and what belonged to it.
+pub(super) fn finish_stop(draft: &mut Draft, sleep: Sleep, was_paused: bool, exit_code: Option<i32>) {
+    draft.note(Entry::Stopped { reason: sleep.reason, by: sleep.by.clone(), exit_code });
+    if exit_code == Some(crate::grace::EXIT_KILLED) {
+        draft.note(Entry::GraceExceeded);
+    }
+    if was_paused {
+        // Paused to stopped counts nothing, but a person's stop of a frozen worker is its last sleep.
+        if let Some(last) = &mut draft.worker.last_pause {
+            last.by.clone_from(&sleep.by);
+            last.reason = sleep.reason;
+        }
+    } else {
+        record_sleep(draft, &sleep);
+    }
+    end_run(draft);
+    let since = draft.now;
+    draft.go(Status::Stopped { since, sleep });
+}
+
+/// What belonged to this run is over.
+pub(super) fn end_run(draft: &mut Draft) {
+    draft.effect(Effect::EndHolds);
+    draft.effect(Effect::EndLeasedTime);
+    draft.worker.boot_started_at = None;
+    draft.worker.frozen_for = Duration::ZERO;
+    draft.worker.gpu_was_read = false;
+}
+
+fn record_sleep(draft: &mut Draft, sleep: &Sleep) {
+    draft.worker.counters.count_pause(sleep.reason);
+    draft.worker.last_pause =
+        Some(crate::worker::Last { at: draft.now, by: sleep.by.clone(), reason: sleep.reason });
+}
+
+fn own_sleep(draft: &Draft, reason: PauseReason, message: &str, forced: bool) -> Sleep {
+    Sleep { reason, by: DROWSE.to_string(), message: message.to_string(), at: draft.now, forced }
+}
+
+fn person_sleep(draft: &Draft, request: &Request) -> Sleep {
+    Sleep {
+        reason: PauseReason::Manual,
+        by: request.by.clone(),
+        message: request.message.clone(),
+        at: draft.now,
+        forced: request.force,
+    }
+}
+
+/// Sleep that somebody else caused.
+pub(super) fn external_sleep(draft: &Draft) -> Sleep {
+    Sleep {
+        reason: PauseReason::External,
+        by: "external".to_string(),
+        message: String::new(),
+        at: draft.now,
+        forced: false,
+    }
+}
+
+pub(super) fn check_holds(draft: &Draft, request: &Request) -> Result<(), Refusal> {
+    let blocking: Vec<Hold> =
+        request.holds.iter().filter(|hold| hold.blocks(&request.by, draft.now)).cloned().collect();
+    if blocking.is_empty() || request.force { Ok(()) } else { Err(Refusal::Held { holds: blocking }) }
+}
+
+fn require_running(draft: &Draft) -> Result<(), Refusal> {
+    if draft.worker.status.kind() == StatusKind::Running { Ok(()) } else { Err(not_running(draft)) }
+}
+
+fn not_running(draft: &Draft) -> Refusal {
+    if draft.worker.status.intent().is_some() {
+        draft.in_transition()
+    } else {
+        draft.wrong_status("put to sleep")
+    }
+}

@@ -1,0 +1,216 @@
+//! Exemptions: who is spared what, until when, and who said so.
+//!
+//! An exempt worker is still judged, warned for information only, and audited. One bad record is an error
+//! that names that record and never drops the others: nobody loses an exemption through another's typo.
+
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::book::Selectors;
+use crate::clock::Timestamp;
+
+/// Whom an exemption is for.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Subject {
+    /// Every worker of an owner.
+    Owner(String),
+    /// Every worker of a group.
+    Group(String),
+    /// One worker.
+    Worker(String),
+}
+
+impl Subject {
+    fn covers(&self, selectors: &Selectors) -> bool {
+        match self {
+            Subject::Owner(name) => selectors.owner.as_deref() == Some(name),
+            Subject::Group(name) => selectors.group.as_deref() == Some(name),
+            Subject::Worker(name) => selectors.worker == *name,
+        }
+    }
+}
+
+/// What one can be exempt from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum From {
+    /// Being put to sleep when idle.
+    IdleTimeout,
+    /// Being stopped after `max_runtime`.
+    MaxRuntime,
+}
+
+impl From {
+    pub fn from_code(code: &str) -> Option<From> {
+        match code {
+            "idle_timeout" => Some(From::IdleTimeout),
+            "max_runtime" => Some(From::MaxRuntime),
+            _ => None,
+        }
+    }
+}
+
+/// When an exemption ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Expiry {
+    /// At this instant.
+    At(Timestamp),
+    /// It is permanent, and somebody wrote so.
+    Never,
+}
+
+/// One exemption.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Exemption {
+    /// Whom it is for.
+    pub subject: Subject,
+    /// What it spares.
+    pub from: Vec<From>,
+    /// Why.
+    pub reason: String,
+    /// Who said so.
+    pub approved_by: String,
+    /// Until when.
+    pub expires_on: Expiry,
+}
+
+/// An exemption as it is written down, before it is known to be right.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Record {
+    pub owner: Option<String>,
+    pub group: Option<String>,
+    pub worker: Option<String>,
+    pub from: Vec<String>,
+    pub reason: Option<String>,
+    pub approved_by: Option<String>,
+    pub expires_on: Option<String>,
+}
+
+/// What is wrong with a record.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RecordError {
+    /// No subject, or more than one.
+    #[error("expected exactly one of owner, group or worker")]
+    Subject,
+    /// Nothing to be exempt from.
+    #[error("expected from = [\"idle_timeout\", \"max_runtime\"] or one of the two")]
+    FromNothing,
+    /// Something one cannot be exempt from.
+    #[error("one cannot be exempt from {found:?}: expected \"idle_timeout\" or \"max_runtime\"")]
+    FromWhat { found: String },
+    /// A text that must be there.
+    #[error("{field} is missing: an exemption says why and who approved it")]
+    Missing { field: &'static str },
+    /// No expiry.
+    #[error("expires_on is missing: write an instant such as \"2026-12-01T00:00:00Z\", or \"never\" for a permanent one")]
+    NoExpiry,
+    /// An expiry that is none.
+    #[error("expires_on: expected an instant such as \"2026-12-01T00:00:00Z\" or \"never\", found {found:?}")]
+    BadExpiry { found: String },
+}
+
+impl Record {
+    pub fn read(&self) -> Result<Exemption, RecordError> {
+        let subject = match (&self.owner, &self.group, &self.worker) {
+            (Some(name), None, None) => Subject::Owner(name.clone()),
+            (None, Some(name), None) => Subject::Group(name.clone()),
+            (None, None, Some(name)) => Subject::Worker(name.clone()),
+            _ => return Err(RecordError::Subject),
+        };
+        if self.from.is_empty() {
+            return Err(RecordError::FromNothing);
+        }
+        let from = self
+            .from
+            .iter()
+            .map(|code| From::from_code(code).ok_or_else(|| RecordError::FromWhat { found: code.clone() }))
+            .collect::<Result<Vec<_>, _>>()?;
+        let text = |value: &Option<String>, field| {
+            value
+                .as_ref()
+                .filter(|text| !text.trim().is_empty())
+                .cloned()
+                .ok_or(RecordError::Missing { field })
+        };
+        Ok(Exemption {
+            subject,
+            from,
+            reason: text(&self.reason, "reason")?,
+            approved_by: text(&self.approved_by, "approved_by")?,
+            expires_on: match self.expires_on.as_deref() {
+                None => return Err(RecordError::NoExpiry),
+                Some("never") => Expiry::Never,
+                Some(text) => Expiry::At(
+                    text.parse().map_err(|_| RecordError::BadExpiry { found: text.to_string() })?,
+                ),
+            },
+        })
+    }
+}
+
+/// Reads records one by one. The good ones count whatever is wrong with the others, which are named by
+/// their position.
+pub fn read_all(records: &[Record]) -> (Vec<Exemption>, Vec<(usize, RecordError)>) {
+    let mut good = Vec::new();
+    let mut bad = Vec::new();
+    for (index, record) in records.iter().enumerate() {
+        match record.read() {
+            Ok(exemption) => good.push(exemption),
+            Err(error) => bad.push((index, error)),
+        }
+    }
+    (good, bad)
+}
+
+/// What a worker is exempt from at one time, and until when. Of several, the one that ends last counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Exempt {
+    /// From being put to sleep when idle.
+    pub idle_timeout: Option<Expiry>,
+    /// From being stopped after `max_runtime`.
+    pub max_runtime: Option<Expiry>,
+    /// When the latest exemption from `idle_timeout` ended that is over: its end restarts the clock.
+    pub idle_ended_at: Option<Timestamp>,
+}
+
+impl Exempt {
+    pub fn of<'a>(
+        exemptions: impl IntoIterator<Item = &'a Exemption>,
+        selectors: &Selectors,
+        now: Timestamp,
+    ) -> Exempt {
+        let mut exempt = Exempt::default();
+        for exemption in exemptions.into_iter().filter(|exemption| exemption.subject.covers(selectors)) {
+            let is_over = matches!(exemption.expires_on, Expiry::At(end) if end <= now);
+            for from in &exemption.from {
+                match (from, exemption.expires_on) {
+                    (From::IdleTimeout, Expiry::At(end)) if is_over => {
+                        exempt.idle_ended_at = exempt.idle_ended_at.max(Some(end));
+                    }
+                    (From::MaxRuntime, _) if is_over => {}
+                    (From::IdleTimeout, expiry) => exempt.idle_timeout = exempt.idle_timeout.max(Some(expiry)),
+                    (From::MaxRuntime, expiry) => exempt.max_runtime = exempt.max_runtime.max(Some(expiry)),
+                }
+            }
+        }
+        exempt
+    }
+}
+
+/// A week: time to renew an exemption before it lapses.
+const EXPIRY_NOTICE: Duration = Duration::from_secs(7 * 24 * 3_600);
+
+impl Exemption {
+    /// When the event "expires soon" is due; `None` for permanent ones.
+    pub fn expiry_notice_at(&self) -> Option<Timestamp> {
+        match self.expires_on {
+            Expiry::At(end) => Some(end - EXPIRY_NOTICE),
+            Expiry::Never => None,
+        }
+    }
+}
