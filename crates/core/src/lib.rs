@@ -11,6 +11,8 @@ extern crate alloc;
 
 pub mod clock;
 pub mod id;
+pub mod savings;
+pub mod schedule;
 pub mod units;
 
 pub use clock::Timestamp;
