@@ -9,10 +9,33 @@
 
 extern crate alloc;
 
+pub mod brake;
 pub mod clock;
+pub mod counter;
+pub mod effect;
+pub mod event;
+pub mod evidence;
+pub mod flap;
+pub mod grace;
+pub mod hold;
 pub mod id;
+pub mod journal;
+pub mod lease;
+pub mod liveness;
+pub mod machine;
+pub mod policy;
+pub mod reason;
+pub mod refusal;
 pub mod savings;
 pub mod schedule;
+pub mod signal;
+pub mod status;
+pub mod telemetry;
 pub mod units;
+pub mod verdict;
+pub mod worker;
 
 pub use clock::Timestamp;
+pub use machine::step;
+pub use policy::resolve;
+pub use verdict::judge;

@@ -253,13 +253,11 @@ struct Timeout {
 }
 
 impl Timeout {
-    /// The timeout while a window shortens it to `shortened`. A window never lengthens it.
+    /// The timeout while a window shortens it to `shortened`. A window never lengthens it, and "never"
+    /// stays never.
     fn with(&self, shortened: Option<Duration>) -> Option<Duration> {
-        let base = match (self.policy, shortened) {
-            (Some(policy), Some(window)) => Some(policy.min(window)),
-            (policy, window) => policy.or(window),
-        };
-        base.map(|timeout| timeout.saturating_mul(self.flap_multiplier))
+        let timeout = self.policy?.min(shortened.unwrap_or(Duration::MAX));
+        Some(timeout.saturating_mul(self.flap_multiplier))
     }
 }
 
@@ -378,7 +376,7 @@ fn decide(
                 verdict.used == Use::Quiet
                     && verdict.streak.count >= verdict.window
                     && verdict.holds.is_empty()
-                    && schedule.at(now).sleep == Some(crate::schedule::SleepForce::Gentle)
+                    && schedule.at(now).sleep == Some(crate::schedule::Sleep::Gentle)
             });
             let acts = is_due || would || gentle;
             if (acts || verdict.idle_warning.is_some_and(|warning| !warning.is_fyi))

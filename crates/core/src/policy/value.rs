@@ -287,7 +287,11 @@ impl Value {
             Value::IdlePolicy(policy) => format!("\"{}\"", policy.code()),
             Value::Reasons(reasons) => list(reasons.iter().map(|reason| format!("\"{reason}\""))),
             Value::Need(need) => format!("\"{}\"", need.code()),
-            Value::Schedule(schedule) => schedule.to_string(),
+            Value::Schedule(schedule) => format!(
+                "{{ zone = \"{}\", windows = {} }}",
+                schedule.zone,
+                list(schedule.windows.iter().map(|window| format!("\"{window}\"")))
+            ),
         }
     }
 }

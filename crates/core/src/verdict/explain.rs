@@ -1,0 +1,233 @@
+//! A verdict in sentences: what `drowse explain`, the API and the page all show.
+
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use serde::Serialize;
+
+use super::{Reason, Snapshot, Verdict, weigh};
+use crate::clock::Timestamp;
+use crate::hold::Hold;
+use crate::policy::{Key, Policy, Provenance, Value};
+use crate::signal::{Measured, Need, Reading, Signal};
+use crate::units::Human;
+
+/// One signal as it was judged.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SignalView {
+    /// Which.
+    pub signal: Signal,
+    /// How much it matters here.
+    pub need: Need,
+    /// What it says in this look.
+    pub reading: Reading,
+    /// The number behind it and its threshold.
+    pub measured: Option<Measured>,
+    /// How old it is.
+    #[serde(with = "crate::units::optional_duration")]
+    pub age: Option<Duration>,
+    /// The same in words.
+    pub sentence: String,
+}
+
+/// One setting with the layer that set it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SettingView {
+    /// The value as it is written in the configuration.
+    pub value: String,
+    /// Who set it.
+    pub from: String,
+}
+
+/// A reason in words.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ReasonView {
+    /// Its code.
+    pub code: &'static str,
+    /// What it means here.
+    pub sentence: String,
+}
+
+/// Why a worker is awake or not, in full.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Explanation {
+    /// The verdict itself.
+    pub verdict: Verdict,
+    /// The answer in one sentence.
+    pub summary: String,
+    /// Every reason.
+    pub reasons: Vec<ReasonView>,
+    /// What would have to change for it to sleep.
+    pub would_have_to_change: Vec<String>,
+    /// Each signal that matters.
+    pub signals: Vec<SignalView>,
+    /// Each hold, live or over.
+    pub holds: Vec<Hold>,
+    /// Each setting.
+    pub policy: BTreeMap<Key, SettingView>,
+}
+
+/// Puts a verdict into words.
+pub fn explain(
+    snapshot: &Snapshot<'_>,
+    policy: &Policy,
+    settings: &BTreeMap<Key, Value>,
+    provenance: &Provenance,
+    verdict: &Verdict,
+) -> Explanation {
+    let now = verdict.at;
+    let needs = policy.needs(snapshot.worker.nature());
+    let signals: Vec<SignalView> = Signal::ALL
+        .into_iter()
+        .filter_map(|signal| signal_view(snapshot, policy, signal, needs[signal as usize], now))
+        .collect();
+    let reasons: Vec<Reason> = verdict.reasons().collect();
+    Explanation {
+        verdict: *verdict,
+        summary: summary(verdict, now),
+        would_have_to_change: reasons.iter().filter_map(|reason| change(*reason, verdict, now)).collect(),
+        reasons: reasons
+            .iter()
+            .map(|reason| ReasonView { code: reason.code(), sentence: sentence(*reason, verdict, now) })
+            .collect(),
+        signals,
+        holds: snapshot.holds.to_vec(),
+        policy: setting_views(policy, settings, provenance),
+    }
+}
+
+fn signal_view(
+    snapshot: &Snapshot<'_>,
+    policy: &Policy,
+    signal: Signal,
+    need: Need,
+    now: Timestamp,
+) -> Option<SignalView> {
+    let reading = weigh::effective(snapshot, policy, signal, need)?;
+    let sample = snapshot.evidence.sample(signal);
+    let measured = sample.and_then(|sample| sample.measured);
+    let age = sample.map(|sample| now.since(sample.read_at));
+    let mut sentence = match reading {
+        Reading::Active { at } => format!("{signal} showed use {} ago", Human(now.since(at))),
+        Reading::Quiet => format!("{signal} is quiet"),
+        Reading::Unknown { cause } => format!("{signal} {}", cause.sentence()),
+    };
+    if let Some(Measured { value, active_above }) = measured {
+        let unit = signal.unit();
+        sentence.push_str(&format!(": {value:.1}{unit}, active above {active_above:.1}{unit}"));
+    }
+    Some(SignalView { signal, need, reading, measured, age, sentence })
+}
+
+fn setting_views(
+    policy: &Policy,
+    settings: &BTreeMap<Key, Value>,
+    provenance: &Provenance,
+) -> BTreeMap<Key, SettingView> {
+    Key::all()
+        .filter_map(|key| {
+            let value = settings.get(&key).cloned().or_else(|| followed(policy, key)).or_else(|| key.default())?;
+            let from = provenance.get(&key).map(ToString::to_string).unwrap_or_default();
+            Some((key, SettingView { value: value.to_toml(), from }))
+        })
+        .collect()
+}
+
+/// The value of a key that nobody set and that follows another.
+fn followed(policy: &Policy, key: Key) -> Option<Value> {
+    let duration = match key.follows().map(|_| key)? {
+        Key::CheckInterval => policy.check_interval,
+        Key::TelemetryInterval => policy.telemetry_interval,
+        Key::Snooze => policy.snooze,
+        Key::MinNotice => policy.idle_timeout.map_or(policy.min_notice, |timeout| policy.notice(timeout)),
+        _ => return None,
+    };
+    Some(Value::Duration(duration))
+}
+
+fn summary(verdict: &Verdict, now: Timestamp) -> String {
+    match (verdict.target_pause_at, verdict.target_pause_blocked_by) {
+        (Some(at), _) if !verdict.auto_pause_enabled => {
+            format!("observed only; it would sleep in {} ({at})", Human(at.since(now)))
+        }
+        (Some(at), _) if at <= now && verdict.eligible => "it is idle and goes to sleep now".to_string(),
+        (Some(at), _) => format!("awake; sleeps in {} ({at}) if nothing more happens", Human(at.since(now))),
+        (None, Some(blocker)) => format!("no sleep is in sight: {}", blocker.code()),
+        (None, None) => "no sleep is in sight".to_string(),
+    }
+}
+
+fn sentence(reason: Reason, verdict: &Verdict, now: Timestamp) -> String {
+    let timeout = Human(verdict.idle_timeout.unwrap_or_default());
+    match reason {
+        Reason::RecentActivity { signal } => format!("{signal} shows that it is in use"),
+        Reason::UnknownSignal { signal } => {
+            format!("{signal} is required and cannot be told, and missing data is never idleness")
+        }
+        Reason::NoEvidence => "nothing at all was read, and no evidence is no idleness".to_string(),
+        Reason::NotIdleYet => format!(
+            "idle for {} of {timeout}, counted from when {}",
+            Human(verdict.idle_for),
+            verdict.baseline.source.sentence()
+        ),
+        Reason::WindowNotFull => {
+            format!("quiet in {} of {} consecutive checks", verdict.streak.count, verdict.window)
+        }
+        Reason::IdleTimeoutNever => "its idle timeout is never".to_string(),
+        Reason::ObserveMode => "a layer of its policy says auto_pause = false: it is only observed".to_string(),
+        Reason::InSnoozePeriod => match verdict.snooze_until {
+            Some(until) => format!("protected from automatic sleep for another {}", Human(until.since(now))),
+            None => "protected from automatic sleep".to_string(),
+        },
+        Reason::Held { hold } => format!("a hold keeps it awake: {hold}"),
+        Reason::Brake => "the fleet's brake is engaged: the observer may be wrong".to_string(),
+        Reason::NotRunning { status } => format!("it is {status}"),
+        Reason::Protected => "it is protected: never touched".to_string(),
+        Reason::NoticeRunning => match verdict.target_pause_at {
+            Some(at) => format!("its user has been warned and has {} to react", Human(at.since(now))),
+            None => "its user has been warned".to_string(),
+        },
+        Reason::AgentNotAsked => "its agent is being asked first".to_string(),
+        Reason::FlapGuard => format!(
+            "its sleeps are undone at once, so the idle timeout counts {} times: {timeout}",
+            verdict.flap_multiplier
+        ),
+        Reason::IdleTimeoutExceeded => {
+            format!("idle for {}, and {timeout} is enough", Human(verdict.idle_for))
+        }
+    }
+}
+
+/// What would have to change for this reason to fall away; `None` for those that ask for nothing.
+fn change(reason: Reason, verdict: &Verdict, now: Timestamp) -> Option<String> {
+    match reason {
+        Reason::RecentActivity { signal } => Some(format!("{signal} becomes quiet")),
+        Reason::UnknownSignal { signal } => {
+            Some(format!("{signal} can be read again (or its policy no longer requires it)"))
+        }
+        Reason::NoEvidence => Some("at least one of its signals can be read".to_string()),
+        Reason::NotIdleYet => {
+            let left = verdict.idle_timeout.unwrap_or_default().saturating_sub(verdict.idle_for);
+            Some(format!("it stays idle for another {}", Human(left)))
+        }
+        Reason::WindowNotFull => Some(format!(
+            "it is quiet in {} more checks",
+            verdict.window.saturating_sub(verdict.streak.count)
+        )),
+        Reason::IdleTimeoutNever => Some("idle_timeout is set".to_string()),
+        Reason::ObserveMode => Some("auto_pause is true in every layer".to_string()),
+        Reason::InSnoozePeriod => verdict
+            .snooze_until
+            .map(|until| format!("the snooze ends, in {}", Human(until.since(now)))),
+        Reason::Held { hold } => Some(format!("the {hold} ends")),
+        Reason::Brake => Some("the brake is released".to_string()),
+        Reason::NotRunning { .. } => Some("it runs".to_string()),
+        Reason::Protected => Some("protected is false".to_string()),
+        Reason::NoticeRunning => Some("the notice is over".to_string()),
+        Reason::AgentNotAsked => Some("its agent answers".to_string()),
+        Reason::FlapGuard | Reason::IdleTimeoutExceeded => None,
+    }
+}

@@ -1,0 +1,146 @@
+//! Warnings, keyed by the deadline that they warn of.
+//!
+//! A bump moves the deadline, and with it every warning is armed again. A deadline that moves *nearer*
+//! does not take back what was announced: nobody is put to sleep before the time they were told.
+
+use core::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::clock::Timestamp;
+
+/// What a warning is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WarningKind {
+    /// It will be put to sleep for idleness.
+    Idle,
+    /// It will be deleted, because the fleet is larger than it need be.
+    ScaleDown,
+    /// It will be stopped, because it has run for long enough.
+    MaxRuntime,
+    /// It will be stopped by its schedule.
+    Schedule,
+}
+
+/// A warning that is due.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Warning {
+    /// What it is about.
+    pub kind: WarningKind,
+    /// The deadline it belongs to, which is its key.
+    pub deadline: Timestamp,
+    /// When what it warns of will happen, notice included.
+    pub happens_at: Timestamp,
+    /// How much of the limit is over.
+    pub percent: f64,
+    /// For information only: the worker is exempt, and nothing will happen.
+    pub is_fyi: bool,
+}
+
+impl Warning {
+    /// What to remember when it has been sent at `now`.
+    pub fn sent(&self, before: Option<Warned>, now: Timestamp) -> Warned {
+        let stands = before.filter(|warned| warned.covers(self.deadline) && !warned.is_fyi && !self.is_fyi);
+        Warned {
+            deadline: stands.map_or(self.happens_at, |warned| warned.deadline),
+            first_at: stands.map_or(now, |warned| warned.first_at),
+            percent: self.percent,
+            is_fyi: self.is_fyi,
+        }
+    }
+}
+
+/// The warning that was sent last.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Warned {
+    /// The time that was announced.
+    pub deadline: Timestamp,
+    /// When the first warning about it was sent.
+    pub first_at: Timestamp,
+    /// The last level that was sent.
+    pub percent: f64,
+    /// It was for information only, which is no warning.
+    pub is_fyi: bool,
+}
+
+impl Warned {
+    /// Whether it stands for `deadline`: one that was announced no sooner than that.
+    pub fn covers(&self, deadline: Timestamp) -> bool {
+        self.deadline >= deadline
+    }
+}
+
+/// Something that will happen, and of which people must be told in time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Announcement<'a> {
+    pub(super) kind: WarningKind,
+    /// When it is due.
+    pub(super) deadline: Timestamp,
+    /// The limit that ends at the deadline.
+    pub(super) limit: Duration,
+    /// At which parts of the limit people are told.
+    pub(super) levels: &'a [f64],
+    /// The least time between the first warning and the event.
+    pub(super) notice: Duration,
+    /// What was sent already.
+    pub(super) warned: Option<Warned>,
+    /// For information only.
+    pub(super) is_fyi: bool,
+}
+
+/// What an announcement means now.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Plan {
+    /// The earliest time at which it may happen.
+    pub(super) happens_at: Timestamp,
+    /// A warning to send now.
+    pub(super) due: Option<Warning>,
+    /// When the next one is due.
+    pub(super) next_at: Option<Timestamp>,
+}
+
+impl Announcement<'_> {
+    /// When a level is reached.
+    fn at(&self, percent: f64) -> Timestamp {
+        self.deadline - self.limit.mul_f64(((100.0 - percent) / 100.0).clamp(0.0, 1.0))
+    }
+
+    /// The levels, with one for the notice itself where the first would come too late for it.
+    fn levels(&self) -> impl Iterator<Item = (f64, Timestamp)> + '_ {
+        let at_notice = self.deadline - self.notice;
+        let comes_late = self.levels.first().is_none_or(|first| self.at(*first) > at_notice);
+        let whole = self.limit.as_secs_f64();
+        let percent = if whole > 0.0 { 100.0 - self.notice.as_secs_f64() / whole * 100.0 } else { 0.0 };
+        comes_late
+            .then_some((percent, at_notice))
+            .into_iter()
+            .chain(self.levels.iter().map(|level| (*level, self.at(*level))))
+    }
+
+    pub(super) fn plan(&self, now: Timestamp) -> Plan {
+        let stands =
+            self.warned.filter(|warned| warned.covers(self.deadline) && warned.is_fyi == self.is_fyi);
+        let sent = stands.map_or(f64::MIN, |warned| warned.percent);
+        let first = self.levels().next().map_or(self.deadline, |(_, at)| at);
+        let happens_at = match stands {
+            // Never sooner than announced, and never without notice.
+            Some(warned) => self.deadline.max(warned.deadline).max(warned.first_at + self.notice),
+            None => self.deadline.max(first.max(now) + self.notice),
+        };
+        // Several levels may be overdue after an outage: people are told once, with the latest.
+        let due = self
+            .levels()
+            .filter(|(percent, at)| *at <= now && *percent > sent)
+            .last()
+            .map(|(percent, _)| Warning {
+                kind: self.kind,
+                deadline: self.deadline,
+                happens_at,
+                percent,
+                is_fyi: self.is_fyi,
+            });
+        let next_at = self.levels().map(|(_, at)| at).filter(|at| *at > now).min();
+        Plan { happens_at, due, next_at }
+    }
+}
