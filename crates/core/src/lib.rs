@@ -11,6 +11,7 @@ extern crate alloc;
 
 pub mod clock;
 pub mod id;
+pub mod telemetry;
 pub mod units;
 
 pub use clock::Timestamp;
