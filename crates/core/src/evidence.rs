@@ -193,7 +193,13 @@ mod tests {
         evidence.record(Signal::Cpu, Read::active(at(100), at(100)), true, INTERVAL, at(100));
         evidence.record(Signal::Cpu, Read::active(at(50), at(160)), true, INTERVAL, at(160));
         assert_eq!(evidence.last_activity_at(), Some(at(100)));
-        evidence.record(Signal::Tcp, Read::unknown(UnknownCause::ProbeFailed, at(170)), true, INTERVAL, at(170));
+        evidence.record(
+            Signal::Tcp,
+            Read::unknown(UnknownCause::ProbeFailed, at(170)),
+            true,
+            INTERVAL,
+            at(170),
+        );
         assert_eq!(evidence.last_activity_at(), Some(at(100)), "missing data overwrote activity");
         evidence.record(Signal::Cpu, Read::active(at(9_999), at(200)), true, INTERVAL, at(200));
         assert_eq!(evidence.last_activity_at(), Some(at(200)));
@@ -201,8 +207,7 @@ mod tests {
 
     #[test]
     fn a_gap_ends_coverage_unless_the_source_tells_about_it() {
-        for (read, expected) in
-            [(Read::quiet(at(180)), at(180)), (Read::quiet(at(180)).telling_gap(), at(0))]
+        for (read, expected) in [(Read::quiet(at(180)), at(180)), (Read::quiet(at(180)).telling_gap(), at(0))]
         {
             let mut evidence = Evidence::default();
             evidence.record(Signal::Cpu, Read::quiet(at(0)), true, INTERVAL, at(0));

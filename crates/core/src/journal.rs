@@ -87,7 +87,9 @@ impl Entry {
 impl fmt::Display for Entry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text: String = match self {
-            Entry::SleepIntended { reason, by, to, .. } => format!("going to sleep ({to}): {reason}, by {by}"),
+            Entry::SleepIntended { reason, by, to, .. } => {
+                format!("going to sleep ({to}): {reason}, by {by}")
+            }
             Entry::Paused { reason, by } => format!("paused: {reason}, by {by}"),
             Entry::Stopped { reason, by, exit_code: Some(code) } => {
                 format!("stopped: {reason}, by {by}, exit code {code}")
@@ -106,7 +108,9 @@ impl fmt::Display for Entry {
             Entry::TerminateIntended { by, .. } => format!("being deleted, by {by}"),
             Entry::Terminated => "gone".to_string(),
             Entry::Found { was, found } => format!("was {was}; the driver says {found}"),
-            Entry::DriverRefused { message, attempt } => format!("driver refused ({attempt} of 3): {message}"),
+            Entry::DriverRefused { message, attempt } => {
+                format!("driver refused ({attempt} of 3): {message}")
+            }
             Entry::Failed { message } => format!("failed: {message}"),
             Entry::Unknown { was } => format!("unknown: the driver is silent (was {was})"),
         };

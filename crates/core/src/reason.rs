@@ -54,9 +54,10 @@ impl PauseReason {
     pub const fn sinks_to_stopped(self) -> bool {
         match self {
             PauseReason::IdleTimeout | PauseReason::Schedule => true,
-            PauseReason::Manual | PauseReason::External | PauseReason::MaxRuntime | PauseReason::ScaleDown => {
-                false
-            }
+            PauseReason::Manual
+            | PauseReason::External
+            | PauseReason::MaxRuntime
+            | PauseReason::ScaleDown => false,
         }
     }
 }

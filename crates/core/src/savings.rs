@@ -188,9 +188,7 @@ impl Prices {
         let running = self.per_hour?;
         let stopped = running.for_hours(stopped_for);
         // Without a price for it, a frozen worker is taken to cost what a running one does.
-        let frozen = self
-            .paused_per_hour
-            .map(|paused| (running - paused).for_hours(frozen_for));
+        let frozen = self.paused_per_hour.map(|paused| (running - paused).for_hours(frozen_for));
         Some(stopped + frozen.unwrap_or_default())
     }
 }

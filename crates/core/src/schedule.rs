@@ -104,10 +104,8 @@ impl Schedule {
     /// What the schedule says at `now`, and when it will say something else.
     pub fn at(&self, now: Timestamp) -> Now {
         let horizon = now + HORIZON;
-        let mut cursors: Vec<Cursor<'_>> = self
-            .spans(now, horizon)
-            .map(|(window, spans)| Cursor::new(window.effect, spans, now))
-            .collect();
+        let mut cursors: Vec<Cursor<'_>> =
+            self.spans(now, horizon).map(|(window, spans)| Cursor::new(window.effect, spans, now)).collect();
         let open = Open::of(&cursors, now);
 
         let mut at = now;
@@ -153,9 +151,7 @@ impl Schedule {
     /// Each window with all its openings that touch the time between `from` and `until`.
     fn spans(&self, from: Timestamp, until: Timestamp) -> impl Iterator<Item = (&Window, Occurrences<'_>)> {
         let (first, last) = (self.zone.date(from), self.zone.date(until));
-        self.windows
-            .iter()
-            .map(move |window| (window, window.occurrences(&self.zone, first, last)))
+        self.windows.iter().map(move |window| (window, window.occurrences(&self.zone, first, last)))
     }
 }
 
@@ -181,9 +177,7 @@ impl Open {
                     open.idle_timeout = Some(open.idle_timeout.map_or(timeout, |other| other.min(timeout)));
                 }
                 Effect::Sleep { force } => {
-                    open.sleep = open
-                        .sleep
-                        .max(Some(if force { Sleep::Forced } else { Sleep::Gentle }));
+                    open.sleep = open.sleep.max(Some(if force { Sleep::Forced } else { Sleep::Gentle }));
                 }
             }
         }
@@ -201,11 +195,7 @@ struct Cursor<'a> {
 
 impl<'a> Cursor<'a> {
     fn new(effect: Effect, mut later: Occurrences<'a>, at: Timestamp) -> Self {
-        let mut cursor = Self {
-            effect,
-            span: later.next(),
-            later,
-        };
+        let mut cursor = Self { effect, span: later.next(), later };
         cursor.advance(at);
         cursor
     }
@@ -222,8 +212,7 @@ impl<'a> Cursor<'a> {
 
     /// When this window next opens or closes.
     fn boundary(&self, at: Timestamp) -> Option<Timestamp> {
-        self.span
-            .map(|span| if span.from <= at { span.until } else { span.from })
+        self.span.map(|span| if span.from <= at { span.until } else { span.from })
     }
 }
 

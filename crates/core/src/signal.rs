@@ -372,10 +372,7 @@ mod tests {
                 needs(DriverKind::Qemu, false, true, false),
                 [Off, Required, Required, Off, Off, Off, Off, Off, Off],
             ),
-            (
-                needs(DriverKind::Ec2, true, false, false),
-                [Required, Off, Off, Off, Off, Off, Off, Off, Off],
-            ),
+            (needs(DriverKind::Ec2, true, false, false), [Required, Off, Off, Off, Off, Off, Off, Off, Off]),
             (
                 needs(DriverKind::Ec2, false, true, false),
                 [Off, Required, Required, Off, Off, Off, Off, Off, Counted],

@@ -17,6 +17,9 @@ use crate::status::{Sleep, Stage, Status, StatusKind};
 /// How long a freeze may take, its hook included.
 const PAUSING_WITHIN: Duration = Duration::from_secs(30);
 
+/// 128 + SIGKILL. When we asked for the stop, SIGTERM was not enough.
+const KILLED: i32 = 137;
+
 pub(super) fn idle_confirmed(draft: Draft, fence: &Fence) -> Result<Step, Refusal> {
     require_running(&draft)?;
     fence.check(&draft.worker, Basis::Idleness)?;
@@ -68,7 +71,9 @@ pub(super) fn stop_requested(draft: Draft, request: &Request) -> Result<Step, Re
             fall_asleep(draft, sleep, SleepMode::Stop)
         }
         Status::Stopped { .. } | Status::Stopping { wake: None, .. } => draft.already(),
-        Status::Stopping { .. } | Status::Pausing { .. } | Status::Waking { .. } => Err(draft.in_transition()),
+        Status::Stopping { .. } | Status::Pausing { .. } | Status::Waking { .. } => {
+            Err(draft.in_transition())
+        }
         Status::Provisioning { .. }
         | Status::Draining { .. }
         | Status::Terminating { .. }
@@ -154,7 +159,7 @@ pub(super) fn finish_pause(draft: &mut Draft, sleep: Sleep) {
 /// It is stopped: this run is over, and what belonged to it.
 pub(super) fn finish_stop(draft: &mut Draft, sleep: Sleep, was_paused: bool, exit_code: Option<i32>) {
     draft.note(Entry::Stopped { reason: sleep.reason, by: sleep.by.clone(), exit_code });
-    if exit_code == Some(crate::grace::EXIT_KILLED) {
+    if exit_code == Some(KILLED) && sleep.reason != PauseReason::External {
         draft.note(Entry::GraceExceeded);
     }
     if was_paused {

@@ -29,7 +29,9 @@ pub(super) fn drain_requested(draft: Draft, request: &Request) -> Result<Step, R
         Status::Running { .. } => drain(draft, &request.by, PauseReason::Manual, None),
         Status::Stopped { sleep, .. } => drain(draft, &request.by, PauseReason::Manual, Some(sleep)),
         Status::Draining { .. } => draft.already(),
-        Status::Pausing { .. } | Status::Waking { .. } | Status::Stopping { .. } => Err(draft.in_transition()),
+        Status::Pausing { .. } | Status::Waking { .. } | Status::Stopping { .. } => {
+            Err(draft.in_transition())
+        }
         Status::Provisioning { .. }
         | Status::Paused { .. }
         | Status::Terminating { .. }
@@ -39,7 +41,12 @@ pub(super) fn drain_requested(draft: Draft, request: &Request) -> Result<Step, R
     }
 }
 
-fn drain(mut draft: Draft, by: &str, reason: PauseReason, was_stopped: Option<Sleep>) -> Result<Step, Refusal> {
+fn drain(
+    mut draft: Draft,
+    by: &str,
+    reason: PauseReason,
+    was_stopped: Option<Sleep>,
+) -> Result<Step, Refusal> {
     draft.note(Entry::Draining { by: by.to_string() });
     let since = draft.now;
     let deadline = since + draft.worker.terms.drain_timeout;

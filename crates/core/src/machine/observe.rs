@@ -148,8 +148,7 @@ fn back(draft: &mut Draft, seen: &Observation) {
 fn came_back(draft: &mut Draft, dated_at: Option<Timestamp>, from: WakeFrom) {
     let at = dated_at.map_or(draft.now, |at| at.min(draft.now));
     draft.worker.counters.count_resume(ResumeReason::External);
-    draft.worker.last_resume =
-        Some(Last { at, by: "external".into(), reason: ResumeReason::External });
+    draft.worker.last_resume = Some(Last { at, by: "external".into(), reason: ResumeReason::External });
     draft.note(Entry::Resumed { reason: ResumeReason::External, by: "external".into() });
     wake::snooze(draft, from, ResumeReason::External, at);
     let since = draft.now;

@@ -6,18 +6,23 @@ use core::time::Duration;
 use super::{Draft, Step};
 use crate::clock::Timestamp;
 use crate::effect::Effect;
+use crate::grace::CrashLoop;
 use crate::journal::Entry;
 use crate::reason::ResumeReason;
 use crate::refusal::Refusal;
 use crate::status::{Sleep, Stage, Status, WakeCause, WakeFrom};
 use crate::worker::Last;
 
-pub(super) fn resume_requested(draft: Draft, by: &str) -> Result<Step, Refusal> {
+pub(super) fn resume_requested(mut draft: Draft, by: &str) -> Result<Step, Refusal> {
     let cause = WakeCause::Resume { by: by.to_string() };
     match draft.worker.status.clone() {
         // Only a person brings back what needs a person; the driver's start makes it so from any state.
         Status::Unknown { sleep, .. } => begin(draft, WakeFrom::Stopped, cause, sleep, Duration::ZERO),
-        Status::Failed { .. } => begin(draft, WakeFrom::Stopped, cause, None, Duration::ZERO),
+        Status::Failed { .. } => {
+            // A person has looked at it: its crashes are forgiven.
+            draft.worker.crashes = CrashLoop::default();
+            begin(draft, WakeFrom::Stopped, cause, None, Duration::ZERO)
+        }
         Status::Provisioning { .. } => Err(draft.in_transition()),
         Status::Running { .. }
         | Status::Pausing { .. }
@@ -123,11 +128,8 @@ pub(super) fn begin(
 ) -> Result<Step, Refusal> {
     let intent = draft.next_intent();
     let not_before = draft.now + wait;
-    let reason = if sleep.is_none() && from == WakeFrom::Frozen {
-        ResumeReason::Undo
-    } else {
-        cause.resume_reason()
-    };
+    let reason =
+        if sleep.is_none() && from == WakeFrom::Frozen { ResumeReason::Undo } else { cause.resume_reason() };
     draft.note(Entry::WakeIntended { intent, reason, by: cause.by().to_string() });
     let status = Status::Waking {
         intent,

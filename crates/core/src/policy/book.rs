@@ -5,9 +5,9 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
+use super::Policy;
 use super::layer::{Level, PolicyLayer};
 use super::resolve::{Provenance, Stack};
-use super::Policy;
 
 /// The attributes of a worker that select policy.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -51,8 +51,7 @@ pub fn environment_layer<'a>(
         };
         match read(*form, text.trim()) {
             Ok(value) => {
-                let mut layer =
-                    PolicyLayer::new(Level::Global, None, Source::Environment).with(*key, value);
+                let mut layer = PolicyLayer::new(Level::Global, None, Source::Environment).with(*key, value);
                 layer.author = Some((*variable).to_string());
                 layers.push(layer);
             }
@@ -77,8 +76,6 @@ fn read(form: Form, text: &str) -> Result<Value, &'static str> {
         Form::Minutes => {
             number("a whole number of minutes").map(|n| Value::Duration(Duration::from_secs(n * 60)))
         }
-        Form::Seconds => {
-            number("a whole number of seconds").map(|n| Value::Duration(Duration::from_secs(n)))
-        }
+        Form::Seconds => number("a whole number of seconds").map(|n| Value::Duration(Duration::from_secs(n))),
     }
 }

@@ -107,7 +107,9 @@ pub enum RecordError {
     #[error("{field} is missing: an exemption says why and who approved it")]
     Missing { field: &'static str },
     /// No expiry.
-    #[error("expires_on is missing: write an instant such as \"2026-12-01T00:00:00Z\", or \"never\" for a permanent one")]
+    #[error(
+        "expires_on is missing: write an instant such as \"2026-12-01T00:00:00Z\", or \"never\" for a permanent one"
+    )]
     NoExpiry,
     /// An expiry that is none.
     #[error("expires_on: expected an instant such as \"2026-12-01T00:00:00Z\" or \"never\", found {found:?}")]
@@ -145,9 +147,9 @@ impl Record {
             expires_on: match self.expires_on.as_deref() {
                 None => return Err(RecordError::NoExpiry),
                 Some("never") => Expiry::Never,
-                Some(text) => Expiry::At(
-                    text.parse().map_err(|_| RecordError::BadExpiry { found: text.to_string() })?,
-                ),
+                Some(text) => {
+                    Expiry::At(text.parse().map_err(|_| RecordError::BadExpiry { found: text.to_string() })?)
+                }
             },
         })
     }
@@ -193,7 +195,9 @@ impl Exempt {
                         exempt.idle_ended_at = exempt.idle_ended_at.max(Some(end));
                     }
                     (From::MaxRuntime, _) if is_over => {}
-                    (From::IdleTimeout, expiry) => exempt.idle_timeout = exempt.idle_timeout.max(Some(expiry)),
+                    (From::IdleTimeout, expiry) => {
+                        exempt.idle_timeout = exempt.idle_timeout.max(Some(expiry))
+                    }
                     (From::MaxRuntime, expiry) => exempt.max_runtime = exempt.max_runtime.max(Some(expiry)),
                 }
             }

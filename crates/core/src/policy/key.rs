@@ -187,11 +187,9 @@ impl Key {
     /// What its value looks like.
     pub const fn kind(self) -> Kind {
         match self {
-            Key::AutoPause
-            | Key::ActivityDetection
-            | Key::FlapGuard
-            | Key::Protected
-            | Key::ScaleDown => Kind::Flag,
+            Key::AutoPause | Key::ActivityDetection | Key::FlapGuard | Key::Protected | Key::ScaleDown => {
+                Kind::Flag
+            }
             Key::IdleTimeout
             | Key::StopAfter
             | Key::TerminateAfter
@@ -306,7 +304,9 @@ impl Key {
             Key::StopAfter => "How long a worker stays frozen before it is stopped.",
             Key::TerminateAfter => "How long a worker stays asleep before it is deleted.",
             Key::Grace => "The time between SIGTERM and SIGKILL when a worker is stopped.",
-            Key::MaxRuntime => "How long a worker may run at most, busy or not. Time spent frozen does not count.",
+            Key::MaxRuntime => {
+                "How long a worker may run at most, busy or not. Time spent frozen does not count."
+            }
             Key::RuntimeExtensionMax => "How far a person's keep-awake may put off the end of max_runtime.",
             Key::WarnAt => "At which parts of the idle timeout the user is warned.",
             Key::WarnRuntimeAt => "At which parts of max_runtime the user is warned.",
@@ -314,7 +314,9 @@ impl Key {
                 "The least time between a warning and what it warns of, at most 20 % of the timeout. Unless set: 5m."
             }
             Key::LeaseTtlMax => "The longest time for which a lease may be taken or renewed at once.",
-            Key::LeaseCeiling => "The longest time for which a worker may be kept awake by leases without a break.",
+            Key::LeaseCeiling => {
+                "The longest time for which a worker may be kept awake by leases without a break."
+            }
             Key::UnknownAlertAfter => "How long a worker may be unknown before an event says so.",
             Key::HeartbeatInterval => "How often an agent says that it exists.",
             Key::StaleAfter => "How old the last heartbeat may be before the worker counts as offline.",
@@ -325,7 +327,9 @@ impl Key {
             Key::Protected => "Never touched: neither put to sleep nor stopped nor warned.",
             Key::KeepAliveFile => "A file in the worker that keeps it awake while it exists.",
             Key::KeepAliveMaxAge => "How old that file may be and still count.",
-            Key::Schedule => "Weekly windows with a time zone: keep awake, sleep, or shorten the idle timeout.",
+            Key::Schedule => {
+                "Weekly windows with a time zone: keep awake, sleep, or shorten the idle timeout."
+            }
             Key::ConnectionIdle => "After how long without a byte a connection stops counting.",
             Key::IdlePolicy => {
                 "Which of the agent's signals count: default, or leases_only for programs that always poll."
@@ -351,7 +355,9 @@ impl Key {
     /// The key that decides when this one is not set, for the explanation.
     pub const fn follows(self) -> Option<Key> {
         match self {
-            Key::CheckInterval | Key::TelemetryInterval | Key::Snooze | Key::MinNotice => Some(Key::IdleTimeout),
+            Key::CheckInterval | Key::TelemetryInterval | Key::Snooze | Key::MinNotice => {
+                Some(Key::IdleTimeout)
+            }
             _ => None,
         }
     }

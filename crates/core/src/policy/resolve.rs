@@ -71,9 +71,7 @@ impl Stack {
 
     /// The values as they were set, for display; keys that nobody set are left out.
     pub fn set_values(&self) -> BTreeMap<Key, Value> {
-        Key::all()
-            .filter_map(|key| self.winner(key).map(|(value, _)| (key, value.clone())))
-            .collect()
+        Key::all().filter_map(|key| self.winner(key).map(|(value, _)| (key, value.clone()))).collect()
     }
 
     /// Whether the environment pins `key`, so that an edit is refused.
@@ -106,11 +104,13 @@ impl Reader<'_> {
     }
 
     fn flag(&self, key: Key) -> bool {
-        self.value(key, |value| if let Value::Flag(flag) = value { Some(*flag) } else { None }).unwrap_or(false)
+        self.value(key, |value| if let Value::Flag(flag) = value { Some(*flag) } else { None })
+            .unwrap_or(false)
     }
 
     fn count(&self, key: Key) -> u32 {
-        self.value(key, |value| if let Value::Count(count) = value { Some(*count) } else { None }).unwrap_or(0)
+        self.value(key, |value| if let Value::Count(count) = value { Some(*count) } else { None })
+            .unwrap_or(0)
     }
 
     /// The duration that was set, or `None` for "never" and for keys that follow another.
@@ -163,7 +163,9 @@ impl Reader<'_> {
             auto_pause: self.flag(Key::AutoPause),
             idle_timeout,
             window,
-            check_interval: self.duration(Key::CheckInterval).unwrap_or_else(|| follow.interval(LONGEST_CHECK)),
+            check_interval: self
+                .duration(Key::CheckInterval)
+                .unwrap_or_else(|| follow.interval(LONGEST_CHECK)),
             telemetry_interval: self
                 .duration(Key::TelemetryInterval)
                 .unwrap_or_else(|| follow.interval(LONGEST_TELEMETRY)),
@@ -196,7 +198,11 @@ impl Reader<'_> {
                 .unwrap_or_default(),
             keep_alive_max_age: self.sure_duration(Key::KeepAliveMaxAge),
             schedule: self.value(Key::Schedule, |value| {
-                if let Value::Schedule(schedule) = value { Some(schedule.clone()) } else { None::<Box<Schedule>> }
+                if let Value::Schedule(schedule) = value {
+                    Some(schedule.clone())
+                } else {
+                    None::<Box<Schedule>>
+                }
             }),
             connection_idle: self.duration(Key::ConnectionIdle),
             idle_policy: self
@@ -205,9 +211,12 @@ impl Reader<'_> {
                 })
                 .unwrap_or_default(),
             wake_from: self
-                .value(Key::WakeFrom, |value| {
-                    if let Value::Reasons(reasons) = value { Some(*reasons) } else { None }
-                })
+                .value(
+                    Key::WakeFrom,
+                    |value| {
+                        if let Value::Reasons(reasons) = value { Some(*reasons) } else { None }
+                    },
+                )
                 .unwrap_or(PauseReasons::NONE),
             scale_down: self.flag(Key::ScaleDown),
             min_workers: self.count(Key::MinWorkers),

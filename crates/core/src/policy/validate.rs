@@ -9,10 +9,10 @@ use core::fmt;
 
 use serde::Serialize;
 
+use super::Policy;
 use super::key::Key;
 use super::layer::{Level, Origin};
 use super::resolve::Provenance;
-use super::Policy;
 use crate::units::Human;
 
 /// Two values that cannot both hold.

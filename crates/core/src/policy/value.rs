@@ -170,7 +170,8 @@ const SHORTEST_INTERVAL: Duration = Duration::from_secs(1);
 impl Value {
     /// Reads a raw value as one of `kind`.
     pub fn read(kind: Kind, raw: &Raw) -> Result<Value, ValueError> {
-        let wrong = || ValueError::WrongKind { expected: kind.expected(), found: raw.describe().into_owned() };
+        let wrong =
+            || ValueError::WrongKind { expected: kind.expected(), found: raw.describe().into_owned() };
         match (kind, raw) {
             (Kind::Flag, Raw::Bool(flag)) => Ok(Value::Flag(*flag)),
             (Kind::DurationOrNever, Raw::Null) => Ok(Value::Never),
@@ -224,9 +225,11 @@ impl Value {
                 })
                 .collect::<Result<_, _>>()
                 .map(Value::Command),
-            (Kind::Sleep, Raw::Text(text)) => {
-                SleepMode::ALL.into_iter().find(|mode| mode.code() == text).map(Value::Sleep).ok_or_else(wrong)
-            }
+            (Kind::Sleep, Raw::Text(text)) => SleepMode::ALL
+                .into_iter()
+                .find(|mode| mode.code() == text)
+                .map(Value::Sleep)
+                .ok_or_else(wrong),
             (Kind::IdlePolicy, Raw::Text(text)) => IdlePolicy::ALL
                 .into_iter()
                 .find(|policy| policy.code() == text)
@@ -374,7 +377,8 @@ mod tests {
 
     #[test]
     fn warnings_grow_and_stay_below_the_whole() {
-        let read = |parts: &[&str]| Value::read(Kind::Percents, &Raw::List(parts.iter().map(|p| text(p)).collect()));
+        let read =
+            |parts: &[&str]| Value::read(Kind::Percents, &Raw::List(parts.iter().map(|p| text(p)).collect()));
         assert_eq!(read(&["80%", "95%"]), Ok(Value::Percents([80.0, 95.0].into())));
         assert_eq!(read(&[]), Ok(Value::Percents([].into())));
         for bad in [&["95%", "80%"][..], &["0%"], &["100%"], &["80%", "80%"]] {

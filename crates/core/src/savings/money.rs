@@ -41,11 +41,7 @@ impl Money {
     #[must_use]
     pub fn for_hours(self, duration: Duration) -> Self {
         let micros = i128::try_from(duration.as_micros()).unwrap_or(i128::MAX);
-        Self::saturating(
-            i128::from(self.0)
-                .saturating_mul(micros)
-                .div_euclid(MICROS_PER_HOUR),
-        )
+        Self::saturating(i128::from(self.0).saturating_mul(micros).div_euclid(MICROS_PER_HOUR))
     }
 
     /// The decimal number that `value` is written as: 0.34 is 34 hundredths, not the float next to it.
@@ -78,9 +74,7 @@ impl FromStr for Money {
     /// Reads `0.34`, `12`, `-0.5`. What is finer than a millionth is cut off: as a price per hour it is
     /// less than a hundredth in a year.
     fn from_str(text: &str) -> Result<Self, NotMoney> {
-        let not_money = || NotMoney {
-            found: text.to_string(),
-        };
+        let not_money = || NotMoney { found: text.to_string() };
         let (sign, digits) = text.strip_prefix('-').map_or((1, text), |rest| (-1, rest));
         let (whole, fraction) = digits.split_once('.').unwrap_or((digits, "0"));
         let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());

@@ -24,10 +24,7 @@ fn hours(hours: u64) -> Duration {
 }
 
 fn prices(per_hour: &str, paused: Option<&str>) -> Prices {
-    Prices {
-        per_hour: Some(money(per_hour)),
-        paused_per_hour: paused.map(money),
-    }
+    Prices { per_hour: Some(money(per_hour)), paused_per_hour: paused.map(money) }
 }
 
 fn money(text: &str) -> Money {
@@ -66,45 +63,18 @@ fn frozen_hours_are_money_only_with_a_price_of_their_own() {
     let of = |prices: Prices| savings(day(), &prices, at(0)..at(24 * HOUR)).money;
     assert_eq!(of(prices("0.40", Some("0.10"))), Some(money("2.90")));
     assert_eq!(of(prices("0.40", Some("0.00"))), Some(money("3.20")));
-    assert_eq!(
-        of(prices("0.40", Some("0.50"))),
-        Some(money("1.70")),
-        "freezing can cost"
-    );
-    assert_eq!(
-        of(Prices {
-            per_hour: None,
-            paused_per_hour: Some(money("0.10"))
-        }),
-        None
-    );
-    assert_eq!(
-        savings([], &prices("0.40", None), at(0)..at(HOUR)).money,
-        Some(Money::ZERO)
-    );
+    assert_eq!(of(prices("0.40", Some("0.50"))), Some(money("1.70")), "freezing can cost");
+    assert_eq!(of(Prices { per_hour: None, paused_per_hour: Some(money("0.10")) }), None);
+    assert_eq!(savings([], &prices("0.40", None), at(0)..at(HOUR)).money, Some(Money::ZERO));
 }
 
 #[test]
 fn spans_are_clipped_to_the_period() {
     let saved = savings(day(), &Prices::default(), at(4 * HOUR)..at(6 * HOUR));
-    assert_eq!(
-        (saved.frozen_for, saved.stopped_for, saved.observed_for),
-        (hours(1), hours(1), hours(2))
-    );
-    assert_eq!(
-        savings(day(), &Prices::default(), at(6 * HOUR)..at(4 * HOUR)),
-        Savings::default()
-    );
-    let backwards = PowerSpan {
-        from: at(9),
-        until: at(3),
-        power: Power::Running,
-        caused_by: None,
-    };
-    assert_eq!(
-        savings([backwards], &Prices::default(), at(0)..at(10)),
-        Savings::default()
-    );
+    assert_eq!((saved.frozen_for, saved.stopped_for, saved.observed_for), (hours(1), hours(1), hours(2)));
+    assert_eq!(savings(day(), &Prices::default(), at(6 * HOUR)..at(4 * HOUR)), Savings::default());
+    let backwards = PowerSpan { from: at(9), until: at(3), power: Power::Running, caused_by: None };
+    assert_eq!(savings([backwards], &Prices::default(), at(0)..at(10)), Savings::default());
 }
 
 #[test]
@@ -133,37 +103,16 @@ fn money_is_decimal() {
         ("0.768", "0.768", 768_000),
         ("0.0000019", "0.000001", 1),
     ] {
-        assert_eq!(
-            (money(text).as_micros(), money(text).to_string().as_str()),
-            (micros, written)
-        );
+        assert_eq!((money(text).as_micros(), money(text).to_string().as_str()), (micros, written));
     }
-    for text in [
-        "",
-        ".",
-        "1.",
-        ".5",
-        "-",
-        "+1",
-        "1e3",
-        "1,5",
-        "NaN",
-        "inf",
-        "99999999999999999999",
-    ] {
+    for text in ["", ".", "1.", ".5", "-", "+1", "1e3", "1,5", "NaN", "inf", "99999999999999999999"] {
         assert!(text.parse::<Money>().is_err(), "{text:?}");
     }
     assert!(Money::from_number(f64::NAN).is_err() && Money::from_number(f64::INFINITY).is_err());
     assert_eq!(Money::from_number(0.1 + 0.2), Ok(money("0.30")));
 
     let prices: Prices = toml::from_str("per_hour = 0.34\npaused_per_hour = 0").unwrap();
-    assert_eq!(
-        prices,
-        Prices {
-            per_hour: Some(money("0.34")),
-            paused_per_hour: Some(Money::ZERO)
-        }
-    );
+    assert_eq!(prices, Prices { per_hour: Some(money("0.34")), paused_per_hour: Some(Money::ZERO) });
     assert_eq!(serde_json::to_string(&money("0.34")).unwrap(), "0.34");
     assert!(toml::from_str::<Prices>("per_hour = '0.34'").is_err());
 }
@@ -173,20 +122,13 @@ fn a_saving_is_rounded_down() {
     let second = Duration::from_secs(1);
     assert_eq!(money("0.005").for_hours(second), Money::from_micros(1));
     assert_eq!(money("-0.005").for_hours(second), Money::from_micros(-2));
-    assert_eq!(
-        Money::from_micros(i64::MAX).for_hours(Duration::MAX),
-        Money::from_micros(i64::MAX)
-    );
+    assert_eq!(Money::from_micros(i64::MAX).for_hours(Duration::MAX), Money::from_micros(i64::MAX));
 }
 
 fn spans() -> impl Strategy<Value = Vec<PowerSpan>> {
     let power = prop::sample::select(vec![Power::Running, Power::Frozen, Power::Stopped]);
-    let cause = prop::sample::select(vec![
-        None,
-        Some(Cause::Drowse),
-        Some(Cause::Person),
-        Some(Cause::External),
-    ]);
+    let cause =
+        prop::sample::select(vec![None, Some(Cause::Drowse), Some(Cause::Person), Some(Cause::External)]);
     let span = (0i64..60, -2i64..20, power, cause).prop_map(|(from, length, power, caused_by)| PowerSpan {
         from: at(from),
         until: at(from + length),
@@ -197,12 +139,7 @@ fn spans() -> impl Strategy<Value = Vec<PowerSpan>> {
 }
 
 fn durations(savings: &Savings) -> [Duration; 4] {
-    [
-        savings.frozen_for,
-        savings.stopped_for,
-        savings.running_for,
-        savings.observed_for,
-    ]
+    [savings.frozen_for, savings.stopped_for, savings.running_for, savings.observed_for]
 }
 
 proptest! {

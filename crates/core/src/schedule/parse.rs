@@ -17,10 +17,7 @@ use crate::units::{self, Human};
 pub enum ScheduleError {
     /// No zone has this name.
     #[error("expected the name of a time zone such as \"Europe/Berlin\" or \"UTC\", found {found:?}{}", did_you_mean(.suggestion.as_deref()))]
-    UnknownZone {
-        found: String,
-        suggestion: Option<String>,
-    },
+    UnknownZone { found: String, suggestion: Option<String> },
     /// Not days of the week.
     #[error("expected days such as \"mon-fri\", \"sat,sun\" or \"daily\", found {found:?}")]
     NotDays { found: String },
@@ -68,9 +65,7 @@ impl FromStr for Days {
 
     /// Reads `daily`, `mon-fri`, `sat,sun`, `mon,wed-fri`, in any case; `sat-mon` goes over the week's end.
     fn from_str(text: &str) -> Result<Self, ScheduleError> {
-        let not_days = || ScheduleError::NotDays {
-            found: text.to_string(),
-        };
+        let not_days = || ScheduleError::NotDays { found: text.to_string() };
         if text.trim().eq_ignore_ascii_case("daily") {
             return Ok(Days::DAILY);
         }
@@ -88,10 +83,7 @@ impl FromStr for Days {
 
 fn day(name: &str) -> Option<u8> {
     let name = name.trim();
-    (0u8..)
-        .zip(DAY_NAMES)
-        .find(|(_, known)| known.eq_ignore_ascii_case(name))
-        .map(|(index, _)| index)
+    (0u8..).zip(DAY_NAMES).find(|(_, known)| known.eq_ignore_ascii_case(name)).map(|(index, _)| index)
 }
 
 impl fmt::Display for Days {
@@ -131,9 +123,7 @@ impl FromStr for TimeOfDay {
         text.trim()
             .split_once(':')
             .and_then(|(hour, minute)| TimeOfDay::new(two_digits(hour)?, two_digits(minute)?))
-            .ok_or_else(|| ScheduleError::NotATime {
-                found: text.to_string(),
-            })
+            .ok_or_else(|| ScheduleError::NotATime { found: text.to_string() })
     }
 }
 
@@ -155,15 +145,10 @@ pub struct Hours {
 impl FromStr for Hours {
     type Err = ScheduleError;
     fn from_str(text: &str) -> Result<Self, ScheduleError> {
-        let ends = text.split_once('-').and_then(|(from, until)| {
-            Some(Self {
-                from: from.parse().ok()?,
-                until: until.parse().ok()?,
-            })
-        });
-        ends.ok_or_else(|| ScheduleError::NotHours {
-            found: text.to_string(),
-        })
+        let ends = text
+            .split_once('-')
+            .and_then(|(from, until)| Some(Self { from: from.parse().ok()?, until: until.parse().ok()? }));
+        ends.ok_or_else(|| ScheduleError::NotHours { found: text.to_string() })
     }
 }
 
@@ -204,10 +189,7 @@ macro_rules! text_in_serde {
 text_in_serde!(Days, TimeOfDay, Hours);
 
 /// A window as the configuration file has it.
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is a key of the file; Effect is what they become"
-)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a key of the file; Effect is what they become")]
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WindowText {
@@ -222,11 +204,7 @@ pub(super) struct WindowText {
     keep_awake: bool,
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     wake: bool,
-    #[serde(
-        default,
-        with = "units::optional_duration",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, with = "units::optional_duration", skip_serializing_if = "Option::is_none")]
     idle_timeout: Option<Duration>,
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     sleep: bool,
@@ -261,12 +239,7 @@ impl TryFrom<WindowText> for Window {
             (false, None, false) => return Err(ScheduleError::NoEffect),
             _ => return Err(ScheduleError::SeveralEffects),
         };
-        Ok(Self {
-            days: text.days,
-            from,
-            until,
-            effect,
-        })
+        Ok(Self { days: text.days, from, until, effect })
     }
 }
 

@@ -115,11 +115,7 @@ impl TimeOfDay {
 
     /// This time of `date`; `None` beyond the last day that can be written.
     fn on(self, date: Date) -> Option<DateTime> {
-        let date = if self == Self::END {
-            date.tomorrow().ok()?
-        } else {
-            date
-        };
+        let date = if self == Self::END { date.tomorrow().ok()? } else { date };
         let minutes = i64::from(self.0 % Self::END.0);
         date.at(0, 0, 0, 0).checked_add(minutes.minutes()).ok()
     }
@@ -143,12 +139,7 @@ impl Window {
         // Just after midnight a clock can be put back to the day before, while a window of the new day is
         // already open.
         let last = last.saturating_add(1.day());
-        Occurrences {
-            window: self,
-            zone,
-            next: Some(first.saturating_sub(back.days())),
-            last,
-        }
+        Occurrences { window: self, zone, next: Some(first.saturating_sub(back.days())), last }
     }
 
     /// Whether it closes on the day after the one on which it opens.
@@ -181,11 +172,7 @@ impl Window {
     }
 
     fn span(&self, zone: &Zone, first: Date, last: Date) -> Option<Span> {
-        let closing = if self.goes_over_midnight() {
-            last.tomorrow().ok()?
-        } else {
-            last
-        };
+        let closing = if self.goes_over_midnight() { last.tomorrow().ok()? } else { last };
         let (opens, closes) = if self.effect.keeps_awake() {
             (Twice::First, Twice::SecondAsEnd)
         } else {
@@ -213,10 +200,7 @@ impl Iterator for Occurrences<'_> {
         if self.window.is_whole_day() && self.window.days == Days::DAILY {
             // It has always been open: there is no opening, and no clock change can make a break in it.
             self.next.take()?;
-            return Some(Span {
-                from: Timestamp::from_micros(i64::MIN),
-                until: Timestamp::MAX,
-            });
+            return Some(Span { from: Timestamp::from_micros(i64::MIN), until: Timestamp::MAX });
         }
         while let Some(date) = self.next.filter(|date| *date <= self.last) {
             self.next = date.tomorrow().ok();

@@ -42,10 +42,7 @@ impl Zone {
         match TimeZoneDatabase::bundled().get(name) {
             // `Etc/Unknown` would silently be universal time.
             Ok(zone) if !zone.is_unknown() => Ok(Self(zone)),
-            _ => Err(ScheduleError::UnknownZone {
-                found: name.to_string(),
-                suggestion: closest(name),
-            }),
+            _ => Err(ScheduleError::UnknownZone { found: name.to_string(), suggestion: closest(name) }),
         }
     }
 
@@ -77,10 +74,7 @@ impl Zone {
     }
 
     fn comes_twice(&self, local: DateTime) -> bool {
-        matches!(
-            self.0.to_ambiguous_timestamp(local).offset(),
-            AmbiguousOffset::Fold { .. }
-        )
+        matches!(self.0.to_ambiguous_timestamp(local).offset(), AmbiguousOffset::Fold { .. })
     }
 
     /// The instant of the clock change that skips `local`.

@@ -129,7 +129,8 @@ fn setting_views(
 ) -> BTreeMap<Key, SettingView> {
     Key::all()
         .filter_map(|key| {
-            let value = settings.get(&key).cloned().or_else(|| followed(policy, key)).or_else(|| key.default())?;
+            let value =
+                settings.get(&key).cloned().or_else(|| followed(policy, key)).or_else(|| key.default())?;
             let from = provenance.get(&key).map(ToString::to_string).unwrap_or_default();
             Some((key, SettingView { value: value.to_toml(), from }))
         })
@@ -177,7 +178,9 @@ fn sentence(reason: Reason, verdict: &Verdict, now: Timestamp) -> String {
             format!("quiet in {} of {} consecutive checks", verdict.streak.count, verdict.window)
         }
         Reason::IdleTimeoutNever => "its idle timeout is never".to_string(),
-        Reason::ObserveMode => "a layer of its policy says auto_pause = false: it is only observed".to_string(),
+        Reason::ObserveMode => {
+            "a layer of its policy says auto_pause = false: it is only observed".to_string()
+        }
         Reason::InSnoozePeriod => match verdict.snooze_until {
             Some(until) => format!("protected from automatic sleep for another {}", Human(until.since(now))),
             None => "protected from automatic sleep".to_string(),
@@ -219,9 +222,9 @@ fn change(reason: Reason, verdict: &Verdict, now: Timestamp) -> Option<String> {
         )),
         Reason::IdleTimeoutNever => Some("idle_timeout is set".to_string()),
         Reason::ObserveMode => Some("auto_pause is true in every layer".to_string()),
-        Reason::InSnoozePeriod => verdict
-            .snooze_until
-            .map(|until| format!("the snooze ends, in {}", Human(until.since(now)))),
+        Reason::InSnoozePeriod => {
+            verdict.snooze_until.map(|until| format!("the snooze ends, in {}", Human(until.since(now))))
+        }
         Reason::Held { hold } => Some(format!("the {hold} ends")),
         Reason::Brake => Some("the brake is released".to_string()),
         Reason::NotRunning { .. } => Some("it runs".to_string()),

@@ -129,16 +129,9 @@ impl Announcement<'_> {
             None => self.deadline.max(first.max(now) + self.notice),
         };
         // Several levels may be overdue after an outage: people are told once, with the latest.
-        let due = self
-            .levels()
-            .filter(|(percent, at)| *at <= now && *percent > sent)
-            .last()
-            .map(|(percent, _)| Warning {
-                kind: self.kind,
-                deadline: self.deadline,
-                happens_at,
-                percent,
-                is_fyi: self.is_fyi,
+        let due =
+            self.levels().filter(|(percent, at)| *at <= now && *percent > sent).last().map(|(percent, _)| {
+                Warning { kind: self.kind, deadline: self.deadline, happens_at, percent, is_fyi: self.is_fyi }
             });
         let next_at = self.levels().map(|(_, at)| at).filter(|at| *at > now).min();
         Plan { happens_at, due, next_at }

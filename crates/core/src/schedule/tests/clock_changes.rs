@@ -40,13 +40,7 @@ const fn same(
     day: (&'static str, &'static str),
     open: &'static [(&'static str, &'static str)],
 ) -> Case {
-    Case {
-        zone,
-        window,
-        day,
-        awake: open,
-        asleep: open,
-    }
+    Case { zone, window, day, awake: open, asleep: open }
 }
 
 // Berlin: 02:00 becomes 03:00 on 2026-03-29 at 01:00Z.
@@ -89,12 +83,7 @@ const CASES: &[Case] = &[
         BERLIN_SPRING,
         &[("2026-03-29T00:00:00Z", "2026-03-29T03:00:00Z")],
     ),
-    same(
-        "Europe/Berlin",
-        "sun 00:00-24:00",
-        BERLIN_SPRING,
-        &[BERLIN_SPRING],
-    ),
+    same("Europe/Berlin", "sun 00:00-24:00", BERLIN_SPRING, &[BERLIN_SPRING]),
     same(
         "America/New_York",
         "sun 02:30-03:30",
@@ -115,18 +104,8 @@ const CASES: &[Case] = &[
     ),
     same("Pacific/Apia", "fri 08:00-18:00", APIA, &[]),
     same("Pacific/Apia", "fri 00:00-24:00", APIA, &[]),
-    same(
-        "Pacific/Apia",
-        "thu 22:00-06:00",
-        APIA,
-        &[("2011-12-30T08:00:00Z", "2011-12-30T10:00:00Z")],
-    ),
-    same(
-        "Pacific/Apia",
-        "fri 22:00-06:00",
-        APIA,
-        &[("2011-12-30T10:00:00Z", "2011-12-30T16:00:00Z")],
-    ),
+    same("Pacific/Apia", "thu 22:00-06:00", APIA, &[("2011-12-30T08:00:00Z", "2011-12-30T10:00:00Z")]),
+    same("Pacific/Apia", "fri 22:00-06:00", APIA, &[("2011-12-30T10:00:00Z", "2011-12-30T16:00:00Z")]),
     same("Pacific/Apia", "thu-sat 00:00-24:00", APIA, &[APIA]),
     // What lies in the hour that comes twice.
     Case {
@@ -185,12 +164,7 @@ const CASES: &[Case] = &[
         asleep: &[("2026-04-04T15:15:00Z", "2026-04-04T15:30:00Z")],
     },
     // Midnight comes twice. Saturday ends at the first, and whole days run on through both.
-    same(
-        "America/Havana",
-        "sat 20:00-24:00",
-        HAVANA,
-        &[("2026-11-01T00:00:00Z", "2026-11-01T04:00:00Z")],
-    ),
+    same("America/Havana", "sat 20:00-24:00", HAVANA, &[("2026-11-01T00:00:00Z", "2026-11-01T04:00:00Z")]),
     same("America/Havana", "sat,sun 00:00-24:00", HAVANA, &[HAVANA]),
     Case {
         zone: "America/St_Johns",
@@ -207,12 +181,7 @@ const CASES: &[Case] = &[
         asleep: &[("2010-11-07T03:30:00Z", "2010-11-07T04:30:00Z")],
     },
     // No clock changes.
-    same(
-        "UTC",
-        "sun 02:15-02:45",
-        BERLIN_SPRING,
-        &[("2026-03-29T02:15:00Z", "2026-03-29T02:45:00Z")],
-    ),
+    same("UTC", "sun 02:15-02:45", BERLIN_SPRING, &[("2026-03-29T02:15:00Z", "2026-03-29T02:45:00Z")]),
     same(
         "Asia/Kolkata",
         "sun 08:00-09:00",
@@ -224,25 +193,16 @@ const CASES: &[Case] = &[
 #[test]
 fn a_skipped_hour_ends_at_the_jump_and_a_repeated_one_counts_as_awake() {
     for case in CASES {
-        let Case {
-            zone,
-            window,
-            day: (from, until),
-            ..
-        } = case;
+        let Case { zone, window, day: (from, until), .. } = case;
         let (days, hours) = window.split_once(' ').unwrap();
         let instants = |pairs: &[(&str, &str)]| pairs.iter().map(|(a, b)| (ts(a), ts(b))).collect::<Vec<_>>();
         let of = |effect: &str| schedule(zone, &[&format!("days = '{days}', hours = '{hours}', {effect}")]);
 
-        let awake = stretches(&of("keep_awake = true"), from, until, |now| {
-            now.keep_awake_until.is_some()
-        });
+        let awake = stretches(&of("keep_awake = true"), from, until, |now| now.keep_awake_until.is_some());
         assert_eq!(awake, instants(case.awake), "{zone} {window} keep awake");
         let asleep = stretches(&of("sleep = true"), from, until, |now| now.sleep.is_some());
         assert_eq!(asleep, instants(case.asleep), "{zone} {window} sleep");
-        let short = stretches(&of("idle_timeout = '1m'"), from, until, |now| {
-            now.idle_timeout.is_some()
-        });
+        let short = stretches(&of("idle_timeout = '1m'"), from, until, |now| now.idle_timeout.is_some());
         assert_eq!(short, asleep, "{zone} {window} idle timeout");
     }
 }
@@ -280,9 +240,7 @@ fn an_opening_is_told_while_the_calendar_is_back_at_the_day_before() {
         "America/St_Johns",
         &["days = 'sun', hours = '00:00-10:00', keep_awake = true, wake = true"],
     );
-    let openings: Vec<_> = sunday
-        .openings(ts("2010-11-07T02:00:00Z"), ts("2010-11-07T02:45:00Z"))
-        .map(|(at, _)| at)
-        .collect();
+    let openings: Vec<_> =
+        sunday.openings(ts("2010-11-07T02:00:00Z"), ts("2010-11-07T02:45:00Z")).map(|(at, _)| at).collect();
     assert_eq!(openings, [ts("2010-11-07T02:30:00Z")]);
 }

@@ -14,13 +14,7 @@ const MINUTE: i64 = 60_000_000;
 const DAY: i64 = 24 * 60;
 
 /// Zones that never change their clocks.
-const FIXED: &[&str] = &[
-    "UTC",
-    "Asia/Kolkata",
-    "Asia/Kathmandu",
-    "Etc/GMT+5",
-    "Pacific/Kiritimati",
-];
+const FIXED: &[&str] = &["UTC", "Asia/Kolkata", "Asia/Kathmandu", "Etc/GMT+5", "Pacific/Kiritimati"];
 /// Zones that do, on Sundays, at midnight, by half an hour, by a day, on Fridays.
 const MOVING: &[&str] = &[
     "Europe/Berlin",
@@ -37,56 +31,39 @@ const MOVING: &[&str] = &[
 fn is_open(window: &Window, minute_of_week: i64) -> bool {
     let minutes = |time: TimeOfDay| i64::from(time.hour()) * 60 + i64::from(time.minute());
     let (from, until) = (minutes(window.from), minutes(window.until));
-    let length = if until <= from {
-        until + DAY - from
-    } else {
-        until - from
-    };
+    let length = if until <= from { until + DAY - from } else { until - from };
     (0..7)
         .filter(|day| window.days.has(*day))
         .any(|day| (minute_of_week - (i64::from(day) * DAY + from)).rem_euclid(7 * DAY) < length)
 }
 
 fn open(schedule: &Schedule, minute_of_week: i64) -> impl Iterator<Item = Effect> + '_ {
-    schedule
-        .windows
-        .iter()
-        .filter(move |window| is_open(window, minute_of_week))
-        .map(|window| window.effect)
+    schedule.windows.iter().filter(move |window| is_open(window, minute_of_week)).map(|window| window.effect)
 }
 
 /// What is open, without its ends.
 type Said = (bool, bool, Option<Duration>, Option<Sleep>);
 
 fn said(now: &Now) -> Said {
-    (
-        now.keep_awake_until.is_some(),
-        now.wake,
-        now.idle_timeout,
-        now.sleep,
-    )
+    (now.keep_awake_until.is_some(), now.wake, now.idle_timeout, now.sleep)
 }
 
 fn model(schedule: &Schedule, minute_of_week: i64) -> Said {
     let open: Vec<Effect> = open(schedule, minute_of_week).collect();
     (
-        open.iter()
-            .any(|effect| matches!(effect, Effect::KeepAwake { .. })),
+        open.iter().any(|effect| matches!(effect, Effect::KeepAwake { .. })),
         open.contains(&Effect::KeepAwake { wake: true }),
         open.iter()
-            .filter_map(|effect| {
-                if let Effect::IdleTimeout(timeout) = effect {
-                    Some(*timeout)
-                } else {
-                    None
-                }
-            })
+            .filter_map(
+                |effect| {
+                    if let Effect::IdleTimeout(timeout) = effect { Some(*timeout) } else { None }
+                },
+            )
             .min(),
         if open.contains(&Effect::Sleep { force: true }) {
             Some(Sleep::Forced)
         } else {
-            open.contains(&Effect::Sleep { force: false })
-                .then_some(Sleep::Gentle)
+            open.contains(&Effect::Sleep { force: false }).then_some(Sleep::Gentle)
         },
     )
 }
@@ -129,10 +106,7 @@ fn windows() -> impl Strategy<Value = Vec<Window>> {
 }
 
 fn schedules(zones: &'static [&'static str]) -> impl Strategy<Value = Schedule> {
-    (select(zones), windows()).prop_map(|(zone, windows)| Schedule {
-        zone: zone.parse().unwrap(),
-        windows,
-    })
+    (select(zones), windows()).prop_map(|(zone, windows)| Schedule { zone: zone.parse().unwrap(), windows })
 }
 
 /// Clock changes of these zones.

@@ -24,25 +24,11 @@ fn days_are_read_and_written() {
         ("thu-thu", "thu"),
         ("fri,mon,tue,mon", "mon,tue,fri"),
     ] {
-        assert_eq!(
-            text.parse::<Days>().map(|days| days.to_string()),
-            Ok(written.to_string()),
-            "{text:?}"
-        );
+        assert_eq!(text.parse::<Days>().map(|days| days.to_string()), Ok(written.to_string()), "{text:?}");
     }
-    for text in [
-        "",
-        ",",
-        "mon,",
-        "mon-",
-        "-fri",
-        "mon-wed-fri",
-        "monday",
-        "mo",
-        "1-5",
-        "daily,mon",
-        "mon fri",
-    ] {
+    for text in
+        ["", ",", "mon,", "mon-", "-fri", "mon-wed-fri", "monday", "mo", "1-5", "daily,mon", "mon fri"]
+    {
         assert_eq!(
             text.parse::<Days>().unwrap_err().to_string(),
             format!("expected days such as \"mon-fri\", \"sat,sun\" or \"daily\", found {text:?}")
@@ -55,18 +41,15 @@ fn times_are_read_and_written() {
     for text in ["00:00", "08:05", "23:59", "24:00"] {
         assert_eq!(text.parse::<TimeOfDay>().unwrap().to_string(), text);
     }
-    for text in [
-        "", "8:00", "08:0", "08", "0800", "24:01", "25:00", "12:60", "-1:00", "+8:00", "08:00:00", "8am",
-    ] {
+    for text in
+        ["", "8:00", "08:0", "08", "0800", "24:01", "25:00", "12:60", "-1:00", "+8:00", "08:00:00", "8am"]
+    {
         assert_eq!(
             text.parse::<TimeOfDay>().unwrap_err().to_string(),
             format!("expected a time such as \"08:00\", found {text:?}")
         );
     }
-    assert_eq!(
-        "08:00 - 18:30".parse::<Hours>().unwrap().to_string(),
-        "08:00-18:30"
-    );
+    assert_eq!("08:00 - 18:30".parse::<Hours>().unwrap().to_string(), "08:00-18:30");
     for text in ["08:00", "08:00-", "08:00-18", "08:00–18:30", "08:00-12:00-18:00"] {
         assert_eq!(
             text.parse::<Hours>().unwrap_err().to_string(),
@@ -77,10 +60,7 @@ fn times_are_read_and_written() {
 
 #[test]
 fn zones_are_found_by_name_alone() {
-    assert_eq!(
-        "europe/berlin".parse::<Zone>().unwrap().to_string(),
-        "Europe/Berlin"
-    );
+    assert_eq!("europe/berlin".parse::<Zone>().unwrap().to_string(), "Europe/Berlin");
     assert_eq!("UTC".parse::<Zone>(), Ok(Zone::UTC));
     assert_ne!("Europe/Berlin".parse::<Zone>(), "Europe/Paris".parse::<Zone>());
     for (text, suggestion) in [
@@ -96,9 +76,7 @@ fn zones_are_found_by_name_alone() {
         ("../../etc/passwd", None),
         ("", None),
     ] {
-        let hint = suggestion
-            .map(|name| format!("; did you mean {name:?}?"))
-            .unwrap_or_default();
+        let hint = suggestion.map(|name| format!("; did you mean {name:?}?")).unwrap_or_default();
         assert_eq!(
             text.parse::<Zone>().unwrap_err().to_string(),
             format!(
@@ -118,16 +96,9 @@ fn windows_are_read() {
             "days = 'mon', hours = '08:00-09:00', keep_awake = true, sleep = false",
             "mon 08:00-09:00 keep awake",
         ),
-        (
-            "days = 'mon', hours = '08:00-09:00', sleep = true, force = false",
-            "mon 08:00-09:00 sleep",
-        ),
+        ("days = 'mon', hours = '08:00-09:00', sleep = true, force = false", "mon 08:00-09:00 sleep"),
     ] {
-        assert_eq!(
-            window(text).map(|window| window.to_string()),
-            Ok(written.to_string()),
-            "{text}"
-        );
+        assert_eq!(window(text).map(|window| window.to_string()), Ok(written.to_string()), "{text}");
     }
 }
 
@@ -146,26 +117,14 @@ fn a_window_does_exactly_one_thing_at_one_time() {
             "hours = '08:00-09:00', idle_timeout = '1m', sleep = true",
             "expected one of keep_awake = true, idle_timeout and sleep = true, found several",
         ),
-        (
-            "hours = '08:00-09:00', sleep = true, wake = true",
-            "wake = true needs keep_awake = true",
-        ),
-        (
-            "hours = '08:00-09:00', idle_timeout = '1m', force = true",
-            "force = true needs sleep = true",
-        ),
+        ("hours = '08:00-09:00', sleep = true, wake = true", "wake = true needs keep_awake = true"),
+        ("hours = '08:00-09:00', idle_timeout = '1m', force = true", "force = true needs sleep = true"),
         (
             "hours = '08:00-09:00', idle_timeout = '0s'",
             "expected an idle_timeout longer than 0s; to put a worker to sleep write sleep = true",
         ),
-        (
-            "from = '08:00', sleep = true",
-            "expected from and until, or hours such as \"08:00-18:30\"",
-        ),
-        (
-            "sleep = true",
-            "expected from and until, or hours such as \"08:00-18:30\"",
-        ),
+        ("from = '08:00', sleep = true", "expected from and until, or hours such as \"08:00-18:30\""),
+        ("sleep = true", "expected from and until, or hours such as \"08:00-18:30\""),
         (
             "from = '08:00', hours = '08:00-09:00', sleep = true",
             "expected either hours or from and until, found both",
@@ -175,19 +134,12 @@ fn a_window_does_exactly_one_thing_at_one_time() {
             "a window cannot open at 24:00: write \"00:00\" and the next day",
         ),
     ] {
-        assert_eq!(
-            window(&format!("days = 'mon', {text}")),
-            Err(error.to_string()),
-            "{text}"
-        );
+        assert_eq!(window(&format!("days = 'mon', {text}")), Err(error.to_string()), "{text}");
     }
     let error = window("hours = '08:00-09:00', sleep = true").unwrap_err();
     assert_eq!(error, "missing field `days`");
     let error = window("days = 'mon', hours = '08:00-09:00', keepawake = true").unwrap_err();
-    assert!(
-        error.starts_with("unknown field `keepawake`, expected one of"),
-        "{error}"
-    );
+    assert!(error.starts_with("unknown field `keepawake`, expected one of"), "{error}");
     let error = window("days = 'mon', hours = '08:00-09:00', idle_timeout = 10").unwrap_err();
     assert!(error.contains("integer"), "{error}");
 }
@@ -214,10 +166,7 @@ fn the_example_of_the_documentation_is_true() {
         .map(|line| line.trim_start_matches("//!"))
         .collect();
     let policy: Policy = toml::from_str(&example.join("\n")).unwrap();
-    assert_eq!(
-        policy.schedule,
-        schedule("Europe/Berlin", &[OFFICE, NIGHT, WEEKEND])
-    );
+    assert_eq!(policy.schedule, schedule("Europe/Berlin", &[OFFICE, NIGHT, WEEKEND]));
 }
 
 #[test]

@@ -1,0 +1,5 @@
+//! Rules against recorded or generated input, in one binary.
+
+mod rules {
+    mod telemetry;
+}
