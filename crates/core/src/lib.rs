@@ -9,8 +9,13 @@
 
 extern crate alloc;
 
+pub mod brake;
 pub mod clock;
+pub mod flap;
+pub mod grace;
 pub mod id;
+pub mod lease;
+pub mod liveness;
 pub mod units;
 
 pub use clock::Timestamp;
