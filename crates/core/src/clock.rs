@@ -46,11 +46,13 @@ impl Timestamp {
     }
 
     /// The instant one `duration` later, or [`Timestamp::MAX`] if there is none.
+    #[must_use]
     pub fn after(self, duration: Duration) -> Self {
         Self(self.0.saturating_add(micros(duration))).min(Self::MAX)
     }
 
     /// The instant one `duration` earlier, at the earliest the epoch.
+    #[must_use]
     pub fn before(self, duration: Duration) -> Self {
         Self(self.0.saturating_sub(micros(duration))).max(Self::EPOCH)
     }

@@ -19,7 +19,9 @@ const LONGEST_WORKER_ID: usize = 128;
 
 /// Why a text cannot be a worker's id.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("expected a worker id of 1 to 128 letters, digits, '.', '_' or '-' that starts with a letter or digit, found {found:?}")]
+#[error(
+    "expected a worker id of 1 to 128 letters, digits, '.', '_' or '-' that starts with a letter or digit, found {found:?}"
+)]
 pub struct NotAWorkerId {
     found: String,
 }
@@ -80,9 +82,7 @@ impl fmt::Display for BootId {
 
 /// Counts the transitions of one worker. A timer or an observation that carries an older one is late and
 /// changes nothing.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Generation(pub u64);
 

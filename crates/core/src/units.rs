@@ -204,7 +204,6 @@ pub mod optional_duration {
     use alloc::borrow::Cow;
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
-    #[expect(clippy::ref_option, reason = "the signature is serde's")]
     pub fn serialize<S: Serializer>(value: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
         match value {
             Some(duration) => serializer.collect_str(&Human(*duration)),
@@ -226,11 +225,12 @@ mod tests {
 
     #[test]
     fn durations_need_a_unit() {
-        for (text, secs) in [("30s", 30), ("90m", 5_400), ("1h30m", 5_400), ("48h", 172_800), ("2d", 172_800)] {
+        for (text, secs) in [("30s", 30), ("90m", 5_400), ("1h30m", 5_400), ("48h", 172_800), ("2d", 172_800)]
+        {
             assert_eq!(parse_duration(text), Ok(Duration::from_secs(secs)), "{text}");
         }
-        assert_eq!(parse_duration(" 1h 30m "), Ok(Duration::from_secs(5_400)));
-        assert_eq!(parse_duration("1.5h"), Ok(Duration::from_secs(5_400)));
+        assert_eq!(parse_duration(" 1h 30m "), Ok(Duration::from_mins(90)));
+        assert_eq!(parse_duration("1.5h"), Ok(Duration::from_mins(90)));
         assert_eq!(parse_duration("250ms"), Ok(Duration::from_millis(250)));
         assert_eq!(parse_duration("48"), Err(UnitError::BareDuration { number: "48".into() }));
         assert_eq!(
@@ -241,10 +241,15 @@ mod tests {
 
     #[test]
     fn what_is_no_duration_is_refused() {
-        for text in ["", " ", "h", "-5m", "5 minutes", "5M", "1m1h", "1h1h", "1..5h", ".5h", "5.h", "1e3s", "never"] {
+        for text in
+            ["", " ", "h", "-5m", "5 minutes", "5M", "1m1h", "1h1h", "1..5h", ".5h", "5.h", "1e3s", "never"]
+        {
             assert!(matches!(parse_duration(text), Err(UnitError::NotADuration { .. })), "{text:?}");
         }
-        assert!(matches!(parse_duration("9999999999w"), Err(UnitError::TooLarge { .. } | UnitError::NotADuration { .. })));
+        assert!(matches!(
+            parse_duration("9999999999w"),
+            Err(UnitError::TooLarge { .. } | UnitError::NotADuration { .. })
+        ));
     }
 
     #[test]
@@ -252,7 +257,10 @@ mod tests {
         assert_eq!(parse_size("1MiB"), Ok(1 << 20));
         assert_eq!(parse_size("512 B"), Ok(512));
         assert_eq!(parse_size("1.5kB"), Ok(1_500));
-        assert_eq!(parse_size("1000000").unwrap_err().to_string().split(':').next(), Some("a bare number has no unit"));
+        assert_eq!(
+            parse_size("1000000").unwrap_err().to_string().split(':').next(),
+            Some("a bare number has no unit")
+        );
         assert!(parse_size("1mb").is_err());
         assert_eq!(parse_percent("2%"), Ok(2.0));
         assert_eq!(parse_percent("0.5 %"), Ok(0.5));
