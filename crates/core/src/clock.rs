@@ -103,7 +103,7 @@ impl FromStr for Timestamp {
     type Err = NotAnInstant;
 
     /// Reads RFC 3339 with an offset or `Z`; an instant without a zone is refused here (CML's zone-less
-    /// times are a matter of [`crate::telemetry`] alone).
+    /// times are a matter of `crate::telemetry` alone).
     fn from_str(text: &str) -> Result<Self, NotAnInstant> {
         text.parse::<jiff::Timestamp>()
             .map(|instant| Self(instant.as_microsecond()))
