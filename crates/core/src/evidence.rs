@@ -157,16 +157,13 @@ impl Evidence {
             }
             Reading::Active { .. } | Reading::Quiet => {
                 let before = self.before_gap[index].take();
-                match (old, covered) {
+                if let (Some(sample), Some(since)) = (old, covered) {
                     // A whole check was missed: nobody looked, unless the source tells.
-                    (Some(sample), Some(since)) => {
-                        let missed = read.read_at >= sample.read_at + interval * 2;
-                        Some(if missed && !read.tells_gap { read.read_at } else { since })
-                    }
-                    (_, _) => {
-                        let repaired = before.filter(|_| read.tells_gap);
-                        Some(repaired.unwrap_or(read.read_at))
-                    }
+                    let missed = read.read_at >= sample.read_at + interval * 2;
+                    Some(if missed && !read.tells_gap { read.read_at } else { since })
+                } else {
+                    let repaired = before.filter(|_| read.tells_gap);
+                    Some(repaired.unwrap_or(read.read_at))
                 }
             }
         }
@@ -177,7 +174,7 @@ impl Evidence {
 mod tests {
     use super::*;
 
-    const INTERVAL: Duration = Duration::from_secs(60);
+    const INTERVAL: Duration = Duration::from_mins(1);
 
     fn at(secs: i64) -> Timestamp {
         Timestamp::from_secs(secs)

@@ -83,6 +83,7 @@ pub enum Action {
 
 /// The decision for a worker now.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[expect(clippy::struct_excessive_bools, reason = "a verdict reports every condition on its own")]
 pub struct Verdict {
     /// When it was made.
     pub at: Timestamp,
@@ -143,7 +144,7 @@ pub struct Verdict {
 }
 
 /// How often somebody is told that a worker is still unknown.
-const ALERT_AGAIN_AFTER: Duration = Duration::from_secs(24 * 3_600);
+const ALERT_AGAIN_AFTER: Duration = Duration::from_hours(24);
 
 /// Decides about one worker: why awake, why not, when next.
 pub fn judge(snapshot: &Snapshot<'_>, policy: &Policy, now: Timestamp) -> Verdict {

@@ -37,7 +37,7 @@ impl Capabilities {
             can_freeze: true,
             can_hibernate: false,
             restarts_on_error: false,
-            waking_within: Duration::from_secs(60),
+            waking_within: Duration::from_mins(1),
             stopping_within: Duration::from_secs(30),
             settle_for: Duration::ZERO,
         };
@@ -50,8 +50,8 @@ impl Capabilities {
             DriverKind::Ec2 => Capabilities {
                 can_freeze: false,
                 can_hibernate: true,
-                waking_within: Duration::from_secs(600),
-                stopping_within: Duration::from_secs(600),
+                waking_within: Duration::from_mins(10),
+                stopping_within: Duration::from_mins(10),
                 settle_for: Duration::from_secs(30),
                 ..local
             },
@@ -226,7 +226,7 @@ pub struct Worker {
 }
 
 /// How long a worker may take to appear.
-const PROVISIONING_WITHIN: Duration = Duration::from_secs(15 * 60);
+const PROVISIONING_WITHIN: Duration = Duration::from_mins(15);
 
 impl Worker {
     /// A worker that has just been registered and not been looked at.

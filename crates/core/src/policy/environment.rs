@@ -73,9 +73,7 @@ fn read(form: Form, text: &str) -> Result<Value, &'static str> {
             "false" | "0" | "no" | "off" => Ok(Value::Flag(false)),
             _ => Err("true or false"),
         },
-        Form::Minutes => {
-            number("a whole number of minutes").map(|n| Value::Duration(Duration::from_secs(n * 60)))
-        }
+        Form::Minutes => number("a whole number of minutes").map(|n| Value::Duration(Duration::from_mins(n))),
         Form::Seconds => number("a whole number of seconds").map(|n| Value::Duration(Duration::from_secs(n))),
     }
 }

@@ -196,7 +196,7 @@ impl Exempt {
                     }
                     (From::MaxRuntime, _) if is_over => {}
                     (From::IdleTimeout, expiry) => {
-                        exempt.idle_timeout = exempt.idle_timeout.max(Some(expiry))
+                        exempt.idle_timeout = exempt.idle_timeout.max(Some(expiry));
                     }
                     (From::MaxRuntime, expiry) => exempt.max_runtime = exempt.max_runtime.max(Some(expiry)),
                 }
@@ -207,7 +207,7 @@ impl Exempt {
 }
 
 /// A week: time to renew an exemption before it lapses.
-const EXPIRY_NOTICE: Duration = Duration::from_secs(7 * 24 * 3_600);
+const EXPIRY_NOTICE: Duration = Duration::from_hours(7 * 24);
 
 impl Exemption {
     /// When the event "expires soon" is due; `None` for permanent ones.

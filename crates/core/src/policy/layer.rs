@@ -165,7 +165,7 @@ impl PolicyLayer {
         };
         match name {
             // Seed 002: a microVM wakes in milliseconds, so a minute is long enough.
-            "microvm" => Some(layer.with(Key::IdleTimeout, Value::Duration(Duration::from_secs(60)))),
+            "microvm" => Some(layer.with(Key::IdleTimeout, Value::Duration(Duration::from_mins(1)))),
             // Seed 004: time for a checkpoint; interactive sessions need less, services lie between.
             "gpu" => Some(stop(60)),
             "devcontainer" => Some(stop(30)),

@@ -116,6 +116,10 @@ pub enum Raw {
 }
 
 impl Raw {
+    fn as_text(&self) -> Option<&str> {
+        if let Raw::Text(text) = self { Some(text) } else { None }
+    }
+
     fn describe(&self) -> Cow<'static, str> {
         match self {
             Raw::Null => "null".into(),
@@ -199,10 +203,7 @@ impl Value {
             (Kind::Percents, Raw::List(list)) => {
                 let parts = list
                     .iter()
-                    .map(|part| match Value::read(Kind::Percent, part)? {
-                        Value::Percent(percent) => Ok(percent),
-                        _ => Err(wrong()),
-                    })
+                    .map(|part| Value::read(Kind::Percent, part)?.as_threshold().ok_or_else(wrong))
                     .collect::<Result<Vec<f64>, ValueError>>()?;
                 let in_range = parts.iter().all(|part| *part > 0.0 && *part < 100.0);
                 let growing = parts.windows(2).all(|pair| pair[0] < pair[1]);
@@ -219,10 +220,7 @@ impl Value {
             (Kind::Text, Raw::Text(text)) => Ok(Value::Text(text.clone())),
             (Kind::Command, Raw::List(list)) if !list.is_empty() => list
                 .iter()
-                .map(|word| match word {
-                    Raw::Text(text) => Ok(text.clone()),
-                    _ => Err(wrong()),
-                })
+                .map(|word| word.as_text().map(ToString::to_string).ok_or_else(wrong))
                 .collect::<Result<_, _>>()
                 .map(Value::Command),
             (Kind::Sleep, Raw::Text(text)) => SleepMode::ALL
@@ -240,14 +238,25 @@ impl Value {
             }
             (Kind::Reasons, Raw::List(list)) => list
                 .iter()
-                .map(|word| match word {
-                    Raw::Text(text) => PauseReason::from_code(text).ok_or_else(wrong),
-                    _ => Err(wrong()),
-                })
+                .map(|word| word.as_text().and_then(PauseReason::from_code).ok_or_else(wrong))
                 .collect::<Result<Vec<_>, _>>()
                 .map(|reasons| Value::Reasons(PauseReasons::of(reasons))),
             (Kind::Schedule, Raw::Schedule(schedule)) => Ok(Value::Schedule(schedule.clone())),
             _ => Err(wrong()),
+        }
+    }
+
+    /// The number behind a threshold, in its signal's own unit.
+    pub(super) fn as_threshold(&self) -> Option<f64> {
+        if let Value::Percent(number) | Value::Number(number) = self {
+            Some(*number)
+        } else if let Value::Count(count) = self {
+            Some(f64::from(*count))
+        } else if let Value::Size(bytes) = self {
+            #[expect(clippy::cast_precision_loss, reason = "a threshold beyond 2^53 bytes is no threshold")]
+            Some(*bytes as f64)
+        } else {
+            None
         }
     }
 

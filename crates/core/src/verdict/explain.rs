@@ -117,7 +117,7 @@ fn signal_view(
     };
     if let Some(Measured { value, active_above }) = measured {
         let unit = signal.unit();
-        sentence.push_str(&format!(": {value:.1}{unit}, active above {active_above:.1}{unit}"));
+        sentence = format!("{sentence}: {value:.1}{unit}, active above {active_above:.1}{unit}");
     }
     Some(SignalView { signal, need, reading, measured, age, sentence })
 }
@@ -129,24 +129,15 @@ fn setting_views(
 ) -> BTreeMap<Key, SettingView> {
     Key::all()
         .filter_map(|key| {
-            let value =
-                settings.get(&key).cloned().or_else(|| followed(policy, key)).or_else(|| key.default())?;
+            let value = settings
+                .get(&key)
+                .cloned()
+                .or_else(|| policy.followed(key).map(Value::Duration))
+                .or_else(|| key.default())?;
             let from = provenance.get(&key).map(ToString::to_string).unwrap_or_default();
             Some((key, SettingView { value: value.to_toml(), from }))
         })
         .collect()
-}
-
-/// The value of a key that nobody set and that follows another.
-fn followed(policy: &Policy, key: Key) -> Option<Value> {
-    let duration = match key.follows().map(|_| key)? {
-        Key::CheckInterval => policy.check_interval,
-        Key::TelemetryInterval => policy.telemetry_interval,
-        Key::Snooze => policy.snooze,
-        Key::MinNotice => policy.idle_timeout.map_or(policy.min_notice, |timeout| policy.notice(timeout)),
-        _ => return None,
-    };
-    Some(Value::Duration(duration))
 }
 
 fn summary(verdict: &Verdict, now: Timestamp) -> String {

@@ -79,7 +79,7 @@ pub(super) fn max_runtime(snapshot: &Snapshot<'_>, policy: &Policy, now: Timesta
 }
 
 /// How far ahead a forced window is looked for.
-const AHEAD: Duration = Duration::from_secs(24 * 3_600);
+const AHEAD: Duration = Duration::from_hours(24);
 
 /// A sleep window with `force`: once for each opening, so that whoever resumes the worker within the
 /// window keeps it.

@@ -1,5 +1,6 @@
 //! From signals to one three-valued answer.
 
+use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
 
@@ -71,7 +72,7 @@ impl Serialize for SignalSet {
 impl<'de> Deserialize<'de> for SignalSet {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut set = SignalSet::default();
-        for signal in alloc::vec::Vec::<Signal>::deserialize(deserializer)? {
+        for signal in Vec::<Signal>::deserialize(deserializer)? {
             set.insert(signal);
         }
         Ok(set)
@@ -111,11 +112,9 @@ pub(super) fn effective(
         return Some(Reading::unknown(UnknownCause::NotReadInThisCheck));
     }
     let is_discounted = signal == Signal::Activity && policy.idle_policy == IdlePolicy::LeasesOnly;
-    match sample.reading {
-        // The channel being up reads as quiet; what the agent tells is shown, not counted.
-        Reading::Active { .. } if is_discounted => Some(Reading::Quiet),
-        reading => Some(reading),
-    }
+    // The channel being up reads as quiet; what the agent tells is shown, not counted.
+    let is_active = matches!(sample.reading, Reading::Active { .. });
+    Some(if is_active && is_discounted { Reading::Quiet } else { sample.reading })
 }
 
 /// Weighs all signals: idle only when ALL are quiet, and never on missing data.
