@@ -1,0 +1,1 @@
+pub fn example() -> String { String::new() }

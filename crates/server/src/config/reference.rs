@@ -1,0 +1,1 @@
+pub fn reference() -> String { String::new() }
