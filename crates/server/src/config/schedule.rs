@@ -190,7 +190,7 @@ mod tests {
                 "f:2:83: keep_awake: expected true or false, found the number 1",
             ]),
             ("{ zone = \"UTC\", windows = [{ days = \"mon\", hours = \"08:00-18:00\", idle_timeout = 10 }] }", vec!["f:2:93: idle_timeout: a bare number has no unit: write \"10s\", \"10m\" or \"10h\""]),
-            ("{ zone = \"UTC\", windows = [{ days = \"mon\", hours = \"08:00-18:00\", keep_awak = true }] }", vec!["f:2:80: keep_awak: unknown key; did you mean \"keep_awake\"?"]),
+            ("{ zone = \"UTC\", windows = [{ days = \"mon\", hours = \"08:00-18:00\", keep_awak = true }] }", vec!["f:2:78: keep_awak: unknown key; did you mean \"keep_awake\"?"]),
             ("{ zone = \"UTC\", windows = [{ days = \"mon\", hours = \"08:00-18:00\", wake = true }] }", vec!["f:2:39: windows: wake = true needs keep_awake = true"]),
             ("\"daily\"", vec!["f:2:12: schedule: expected a table with zone and windows, found \"daily\""]),
         ];

@@ -9,6 +9,8 @@ use super::problem::{Fault, Report};
 /// What the parser says of a key that is there twice. It keeps the first, so reading can go on.
 const DUPLICATE_KEY: &str = "duplicate key";
 
+const UNQUOTED: &str = "expected a value: texts, durations and sizes stand in quotes, such as \"5m\"";
+
 /// The file's tables; `None` if what they say cannot be known.
 pub(super) fn parse<'a>(report: &mut Report<'a>) -> Option<DeTable<'a>> {
     let text = report.source().text();
@@ -27,7 +29,10 @@ pub(super) fn parse<'a>(report: &mut Report<'a>) -> Option<DeTable<'a>> {
             let key = text.get(span.clone()).unwrap_or_default().to_owned();
             report.add(&span, key, Fault::DuplicateKey);
         } else {
-            report.add(&span, "", Fault::Syntax { message: error.message().to_owned() });
+            // The commonest slip of all, which the parser describes in its own terms.
+            let is_bare_word = error.message().starts_with("string values must be quoted");
+            let message = if is_bare_word { UNQUOTED } else { error.message() };
+            report.add(&span, "", Fault::Syntax { message: message.to_owned() });
         }
     }
     // After a real slip the rest is guesswork, and complaints about guesses mislead.
@@ -40,17 +45,39 @@ mod tests {
 
     #[test]
     fn what_is_no_toml_is_named_with_its_place() {
-        let table: [(&str, &[&str]); 7] = [
-            ("[policy\nwindow = 1", &[""]),
-            ("[policy]\nidle_timeout = \"5m", &[""]),
-            ("[policy]\nidle_timeout = 5m", &[""]),
-            ("[policy]\nidle_timeout =\nwindow = 1\nx", &[""]),
-            ("[policy]\nwindow = 1\nwindow = 2\ncolour = 1", &[""]),
-            ("[policy]\nwindow = 1\n[policy]\nwindow = 2", &[""]),
-            ("[[worker]]\nid = \"w\"\ndriver = \"sim\"\npolicy.window = 1\npolicy.window = 2", &[""]),
+        let quoted = "expected a value: texts, durations and sizes stand in quotes, such as \"5m\"";
+        let table = [
+            ("[policy\nwindow = 1", vec!["f:1:8: unclosed table, expected `]`".to_owned()]),
+            ("[policy]\nidle_timeout = \"5m", vec!["f:2:19: invalid basic string, expected `\"`".to_owned()]),
+            ("[policy]\nidle_timeout = 5m", vec![format!("f:2:16: {quoted}")]),
+            (
+                "[policy]\nidle_timeout =\nwindow = 1\nx",
+                vec![format!("f:2:15: {quoted}"), "f:4:2: key with no value, expected `=`".to_owned()],
+            ),
         ];
         for (text, expected) in table {
-            println!("{text}\n{:#?}", errors(text)); let _ = expected;
+            assert_eq!(errors(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_key_that_is_there_twice_does_not_hide_other_mistakes() {
+        let table: [(&str, &[&str]); 3] = [
+            (
+                "[policy]\nwindow = 1\nwindow = 2\ncolour = 1",
+                &["f:3:1: window: this key was given before", "f:4:1: colour: unknown key"],
+            ),
+            (
+                "[policy]\nwindow = 1\n[policy]\nwindow = 2",
+                &["f:3:2: policy: this key was given before", "f:4:1: window: this key was given before"],
+            ),
+            (
+                "[[worker]]\nid = \"w\"\ndriver = \"sim\"\npolicy.window = 1\npolicy.window = 2",
+                &["f:5:8: window: this key was given before"],
+            ),
+        ];
+        for (text, expected) in table {
+            assert_eq!(errors(text), expected, "{text}");
         }
     }
 }
