@@ -153,13 +153,19 @@ pub(super) const COMMON: &[Field] = &[
 const ALL: &[&[Field]] = &[COMMON, PROCESS, DOCKER, QEMU, EC2];
 
 /// Reads the list of workers and their policy layers.
-pub(super) fn read_all(report: &mut Report<'_>, node: &Node<'_>, layers: &mut Layers) -> Vec<Worker> {
+pub(super) fn read_all(
+    report: &mut Report<'_>,
+    node: &Node<'_>,
+    layers: &mut Layers,
+    server: SocketAddr,
+) -> Vec<Worker> {
     let DeValue::Array(items) = node.get_ref() else {
         report.add(&node.span(), "worker", Fault::expected("[[worker]]", describe(node.get_ref())));
         return Vec::new();
     };
     let mut workers = Vec::new();
     let mut taken = Taken::default();
+    taken.ports.insert(server.port(), vec![(server.ip(), "the server itself".to_owned(), None)]);
     for item in items {
         if let Some(worker) = read(report, item, layers, &mut taken) {
             workers.push(worker);
@@ -168,12 +174,7 @@ pub(super) fn read_all(report: &mut Report<'_>, node: &Node<'_>, layers: &mut La
     workers
 }
 
-fn read(
-    report: &mut Report<'_>,
-    node: &Node<'_>,
-    layers: &mut Layers,
-    taken: &mut Taken,
-) -> Option<Worker> {
+fn read(report: &mut Report<'_>, node: &Node<'_>, layers: &mut Layers, taken: &mut Taken) -> Option<Worker> {
     let section = Section::of(report, node, "[[worker]]", ALL)?;
     let id = section.require(report, "id", |value| Ok(read::text(value)?.parse::<WorkerId>()?));
     if let Some(id) = &id {
@@ -273,8 +274,7 @@ fn read_layer(
     let possible: Vec<SleepMode> = SleepMode::ALL.into_iter().filter(|mode| can_do(can, *mode)).collect();
     if !possible.contains(&mode) {
         let words: Vec<String> = possible.iter().map(|mode| format!("{:?}", mode.code())).collect();
-        let rule =
-            format!("the {kind} driver cannot {}: expected {}", mode.code(), words.join(" or "));
+        let rule = format!("the {kind} driver cannot {}: expected {}", mode.code(), words.join(" or "));
         report.add(&node.span(), "sleep", Fault::rule(rule));
     }
 }
@@ -328,7 +328,8 @@ fn thing(driver: &Driver, selectors: &Selectors) -> Option<Thing> {
 #[derive(Debug, Default)]
 struct Taken {
     things: BTreeMap<Thing, (WorkerId, Range<usize>)>,
-    ports: BTreeMap<u16, Vec<(IpAddr, WorkerId, Range<usize>)>>,
+    /// By port: the address, whose it is, and where that is written.
+    ports: BTreeMap<u16, Vec<(IpAddr, String, Option<Range<usize>>)>>,
 }
 
 impl Taken {
@@ -353,7 +354,13 @@ impl Taken {
         }
     }
 
-    fn take_port(&mut self, report: &mut Report<'_>, section: &Section<'_>, listen: SocketAddr, id: &WorkerId) {
+    fn take_port(
+        &mut self,
+        report: &mut Report<'_>,
+        section: &Section<'_>,
+        listen: SocketAddr,
+        id: &WorkerId,
+    ) {
         // Port 0 is a new one each time.
         if listen.port() == 0 {
             return;
@@ -364,11 +371,12 @@ impl Taken {
         let clash = holders.iter().find(|(address, _, _)| {
             *address == listen.ip() || address.is_unspecified() || listen.ip().is_unspecified()
         });
-        if let Some((_, other, first)) = clash {
-            let fault = Fault::Taken { what: listen.to_string(), by: format!("worker {other}") };
-            report.add_with(&span, "listen", fault, Some((first, "first used here".to_owned())));
+        if let Some((_, by, first)) = clash {
+            let fault = Fault::Taken { what: listen.to_string(), by: by.clone() };
+            let first = first.as_ref().map(|first| (first, "first used here".to_owned()));
+            report.add_with(&span, "listen", fault, first);
         } else {
-            holders.push((listen.ip(), id.clone(), span));
+            holders.push((listen.ip(), format!("worker {id}"), Some(span)));
         }
     }
 }
