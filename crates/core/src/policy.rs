@@ -18,7 +18,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 pub use book::{PolicyBook, Selectors};
-pub use environment::{EnvError, environment_layer};
+pub use environment::{EnvError, environment_layer, environment_variables};
 pub use key::Key;
 pub use layer::{Level, Origin, PolicyLayer, Source};
 pub use resolve::{Provenance, Stack, resolve};
