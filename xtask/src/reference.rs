@@ -22,6 +22,7 @@ pub(crate) struct Generated {
     args: &'static [&'static str],
 }
 
+/// Every generated file.
 const REGISTRY: &[Generated] = &[
     Generated { path: "docs/reference/config.md", args: &["__reference", "config"] },
     Generated { path: "drowse.example.toml", args: &["__reference", "example"] },

@@ -141,6 +141,25 @@ impl Evidence {
         }
     }
 
+    /// The evidence of the next run: what was read belongs to the old one, what was done stays done.
+    #[must_use]
+    pub fn next_run(&self) -> Evidence {
+        Evidence {
+            last_activity_at: self.last_activity_at,
+            last_activity_by: self.last_activity_by,
+            ..Evidence::default()
+        }
+    }
+
+    /// The worker is back from a freeze: the quiet checks before it count no longer.
+    ///
+    /// The next one counts an interval later at the earliest, so that a vetoed or undone pause is not tried
+    /// again in the same breath.
+    pub fn thawed(&mut self, now: Timestamp) {
+        self.streak = Streak::reset(now);
+        self.unknown = None;
+    }
+
     /// Since when the signal is covered, given a new read.
     fn cover(&mut self, index: usize, read: &Read, interval: Duration) -> Option<Timestamp> {
         let old = self.samples[index];

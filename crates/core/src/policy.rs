@@ -10,6 +10,7 @@ mod resolve;
 mod tests;
 mod validate;
 mod value;
+mod values;
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -23,6 +24,7 @@ pub use layer::{Level, Origin, PolicyLayer, Source};
 pub use resolve::{Provenance, Stack, resolve};
 pub use validate::{Conflict, conflicts};
 pub use value::{Kind, Raw, Value, ValueError};
+pub use values::Values;
 
 use crate::reason::{IdlePolicy, PauseReasons, SleepMode};
 use crate::schedule::Schedule;

@@ -1,5 +1,6 @@
 //! Rules against recorded or generated input, in one binary.
 
 mod rules {
+    mod scenarios;
     mod telemetry;
 }

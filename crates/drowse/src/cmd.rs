@@ -2,6 +2,7 @@
 
 mod check_config;
 mod reference;
+mod replay;
 
 use std::process::ExitCode;
 
@@ -11,6 +12,7 @@ use clap::Subcommand;
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     CheckConfig(check_config::Args),
+    Replay(replay::Args),
     #[command(name = "__reference", hide = true)]
     Reference(reference::Args),
 }
@@ -20,6 +22,7 @@ pub(crate) enum Command {
 pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::CheckConfig(args) => check_config::run(args),
+        Command::Replay(args) => replay::run(args),
         Command::Reference(args) => reference::run(args),
     }
 }

@@ -13,7 +13,7 @@ use crate::refusal::Refusal;
 use crate::status::{Sleep, Status};
 
 /// How long a deletion may take.
-const TERMINATING_WITHIN: Duration = Duration::from_secs(10 * 60);
+const TERMINATING_WITHIN: Duration = Duration::from_mins(10);
 
 /// Replaces the pause of a worker that the fleet can spare.
 pub(super) fn scale_down_confirmed(draft: Draft, fence: &Fence) -> Result<Step, Refusal> {
