@@ -128,6 +128,8 @@ pub struct Verdict {
     pub unknown_alert: bool,
     /// What is to be done now.
     pub action: Action,
+    /// That rests on a limit or on a schedule with `force`: activity and holds do not undo it.
+    pub is_forced: bool,
     /// When to look again.
     pub next_check_at: Timestamp,
 }
@@ -143,7 +145,7 @@ pub fn judge(snapshot: &Snapshot<'_>, policy: &Policy, now: Timestamp) -> Verdic
     let needs = policy.needs(worker.nature());
     let interval = policy.interval(&needs);
     let look = weigh::Look::new(snapshot, policy, interval, now);
-    let (signals, used) = weigh::weigh(snapshot.evidence, look, &needs);
+    let weigh::Weighed { signals, used, covered_since } = weigh::weigh(snapshot.evidence, look, &needs);
     let streak = weigh::streak(snapshot, used, interval, now);
 
     let window_now = policy.schedule.as_ref().map(|schedule| schedule.at(now));
@@ -152,7 +154,7 @@ pub fn judge(snapshot: &Snapshot<'_>, policy: &Policy, now: Timestamp) -> Verdic
     let idle_timeout = timeout.with(window_now.as_ref().and_then(|window| window.idle_timeout));
 
     let (holds, held) = live_holds(snapshot, policy, window_now.as_ref(), now);
-    let baseline = baseline::baseline(snapshot, &needs, now);
+    let baseline = baseline::baseline(snapshot, covered_since, now);
     let idle_for = now.since(baseline.at);
     // `>=`: a worker that has been quiet for exactly the timeout is idle. The page's countdown reaches
     // zero at the same moment.
@@ -182,7 +184,7 @@ pub fn judge(snapshot: &Snapshot<'_>, policy: &Policy, now: Timestamp) -> Verdic
         now,
     );
     let deletes = policy.scale_down && snapshot.can_scale_down;
-    let mut aim = target::Aim {
+    let aim = target::Aim {
         now,
         policy,
         timeout: &timeout,
@@ -198,26 +200,12 @@ pub fn judge(snapshot: &Snapshot<'_>, policy: &Policy, now: Timestamp) -> Verdic
         next_look_at,
     };
     let blocker = target::blocker(snapshot, policy);
-    let mut sleeps = Sleeps::find(snapshot, policy, &aim, blocker);
-    let next_check_at = sleeps.next_warning_at(now).map_or(next_look_at, |at| at.min(next_look_at));
-    if next_check_at < next_look_at && used != Use::Quiet {
-        // A warning that is due before the next look is itself a look, at which the worker may be quiet.
-        aim.next_look_at = next_check_at;
-        sleeps = Sleeps::find(snapshot, policy, &aim, blocker);
-    }
+    let (sleeps, next_check_at) = Sleeps::foresee(snapshot, policy, aim, blocker);
+    let target = sleeps.earliest(&runtime, &forced, deletes);
+    let target_pause_at = target.map(|(at, _)| at.max(now));
 
     // FYI for the exempt, a real warning for the others; neither on old news, nor while braked.
     let warns = snapshot.check_began_at.is_some() && is_running && policy.auto_pause && is_clear;
-    let idle_warning = if snapshot.exempt.idle_timeout.is_some() { aim.fyi() } else { sleeps.idle.warning };
-    // In the order in which they are acted on, should two fall together.
-    let target = earliest([
-        (runtime.ends_at, PauseReason::MaxRuntime),
-        (forced.ends_at, PauseReason::Schedule),
-        (sleeps.idle.pause_at, if deletes { PauseReason::ScaleDown } else { PauseReason::IdleTimeout }),
-        (sleeps.gentle.pause_at, PauseReason::Schedule),
-    ]);
-    let target_pause_at = target.map(|(at, _)| at.max(now));
-
     let mut verdict = Verdict {
         at: now,
         is_from_check: snapshot.check_began_at.is_some(),
@@ -242,36 +230,27 @@ pub fn judge(snapshot: &Snapshot<'_>, policy: &Policy, now: Timestamp) -> Verdic
         target_pause_blocked_by: blocker.or(sleeps.idle.blocked_by).filter(|_| target.is_none()),
         runtime_ends_at: runtime.ends_at,
         is_runtime_exempt: policy.max_runtime.is_some() && snapshot.exempt.max_runtime.is_some(),
-        schedule_sleeps_at: earliest([
-            (sleeps.gentle.pause_at, PauseReason::Schedule),
-            (forced.ends_at, PauseReason::Schedule),
-        ])
-        .map(|(at, _)| at),
-        idle_warning: idle_warning.filter(|_| warns),
+        schedule_sleeps_at: sooner(forced.ends_at, sleeps.gentle.pause_at),
+        idle_warning: sleeps.idle.warning.filter(|_| warns),
         runtime_warning: runtime.warning.filter(|_| warns),
         schedule_warning: forced.warning.or(sleeps.gentle.warning).filter(|_| warns),
         unknown_alert: alert_due_at.is_some_and(|due| due <= now),
         action: Action::None,
-        next_check_at: target_pause_at
-            .filter(|at| *at > now)
-            .map_or(next_check_at, |at| at.min(next_check_at)),
+        is_forced: false,
+        next_check_at: sooner(target_pause_at.filter(|at| *at > now), Some(next_check_at))
+            .unwrap_or(next_check_at),
     };
     let agent_is_behind = weigh::agent_is_behind(snapshot, &needs);
-    verdict.action =
-        action::decide(snapshot, policy, &verdict, &sleeps, [&runtime, &forced], agent_is_behind);
-    if verdict.action == Action::AskAgent {
-        verdict.idle_warning = None;
-        verdict.schedule_warning = forced.warning.filter(|_| warns);
-    }
+    action::decide(snapshot, policy, &mut verdict, &sleeps, [&runtime, &forced], agent_is_behind);
     verdict
 }
 
-/// The earliest of several pauses; of equals, the first in the list.
-fn earliest<const N: usize>(
-    pauses: [(Option<Timestamp>, PauseReason); N],
-) -> Option<(Timestamp, PauseReason)> {
-    let known = pauses.into_iter().filter_map(|(at, reason)| at.map(|at| (at, reason)));
-    known.min_by_key(|(at, _)| *at)
+/// The sooner of two times, where they are known.
+fn sooner(a: Option<Timestamp>, b: Option<Timestamp>) -> Option<Timestamp> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    }
 }
 
 /// The idle timeout under the flap guard and the schedule.

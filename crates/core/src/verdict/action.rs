@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Sleeps, Snapshot, Use, Verdict, limit, target};
+use super::limit::Limit;
+use super::{Sleeps, Snapshot, Use, Verdict, target};
 use crate::policy::Policy;
 use crate::reason::PauseReason;
 use crate::status::Status;
@@ -27,13 +28,31 @@ pub enum Action {
     TerminateAfter,
 }
 
-/// What is to be done, the strongest first: a limit, then idleness, then sinking deeper.
+/// Decides, and holds back what must wait for the agent.
 pub(super) fn decide(
+    snapshot: &Snapshot<'_>,
+    policy: &Policy,
+    verdict: &mut Verdict,
+    sleeps: &Sleeps,
+    limits: [&Limit; 2],
+    agent_is_behind: bool,
+) {
+    verdict.action = strongest(snapshot, policy, verdict, sleeps, limits, agent_is_behind);
+    let acts = matches!(verdict.action, Action::Sleep { .. } | Action::WouldSleep { .. });
+    verdict.is_forced = acts && limits.iter().any(|limit| limit.is_due(verdict.at));
+    if verdict.action == Action::AskAgent {
+        verdict.idle_warning = None;
+        verdict.schedule_warning = verdict.schedule_warning.and(limits[1].warning);
+    }
+}
+
+/// What is to be done, the strongest first: a limit, then idleness, then sinking deeper.
+fn strongest(
     snapshot: &Snapshot<'_>,
     policy: &Policy,
     verdict: &Verdict,
     sleeps: &Sleeps,
-    [runtime, forced]: [&limit::Limit; 2],
+    [runtime, forced]: [&Limit; 2],
     agent_is_behind: bool,
 ) -> Action {
     let now = verdict.at;

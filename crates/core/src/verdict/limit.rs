@@ -2,8 +2,8 @@
 
 use core::time::Duration;
 
-use super::Snapshot;
 use super::notice::{Announcement, Warning, WarningKind};
+use super::{Snapshot, sooner};
 use crate::clock::Timestamp;
 use crate::hold::HoldKind;
 use crate::policy::Policy;
@@ -78,7 +78,7 @@ pub(super) fn max_runtime(snapshot: &Snapshot<'_>, policy: &Policy, now: Timesta
             let fyi = fyi();
             Limit {
                 warning: fyi.warning,
-                next_warning_at: earlier(limit.next_warning_at, fyi.next_warning_at),
+                next_warning_at: sooner(limit.next_warning_at, fyi.next_warning_at),
                 ..limit
             }
         }
@@ -161,11 +161,4 @@ pub(super) fn forced_schedule(snapshot: &Snapshot<'_>, policy: &Policy, now: Tim
         (ends_at.max(now), limit)
     })
     .unwrap_or_default()
-}
-
-fn earlier(a: Option<Timestamp>, b: Option<Timestamp>) -> Option<Timestamp> {
-    match (a, b) {
-        (Some(a), Some(b)) => Some(a.min(b)),
-        (a, b) => a.or(b),
-    }
 }

@@ -4,13 +4,14 @@ use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::limit::{self, Limit};
 use super::notice::{Announcement, Warned, Warning, WarningKind};
-use super::{Held, Snapshot, Timeout, Use, limit};
+use super::{Held, Snapshot, Timeout, Use};
 use crate::clock::Timestamp;
 use crate::evidence::Streak;
 use crate::policy::Policy;
 use crate::policy::exemption::Expiry;
-use crate::reason::SleepMode;
+use crate::reason::{PauseReason, SleepMode};
 use crate::schedule::{self, Effect, Schedule};
 use crate::status::StatusKind;
 
@@ -203,13 +204,15 @@ impl Aim<'_> {
         }
     }
 
-    /// The exempt are told what would have happened, for information.
-    pub(super) fn fyi(&self) -> Option<Warning> {
-        let now = self.schedule.and_then(|(_, now)| now.idle_timeout);
-        let timeout = self.timeout.with(now)?;
-        (self.needs_notice && self.used == Use::Quiet)
-            .then(|| self.announcement(self.baseline + timeout, timeout, true).plan(self.now, self.now).due)
-            .flatten()
+    /// The exempt are told what would have happened, for information. In earnest they are warned after the
+    /// end, which restarts the clock.
+    fn fyi(&self) -> (Option<Warning>, Option<Timestamp>) {
+        let shortened = self.schedule.and_then(|(_, now)| now.idle_timeout);
+        let Some(timeout) = self.timeout.with(shortened).filter(|_| self.needs_notice) else {
+            return (None, None);
+        };
+        let plan = self.announcement(self.baseline + timeout, timeout, true).plan(self.now, self.now);
+        (plan.due.filter(|_| self.used == Use::Quiet), plan.next_at)
     }
 }
 
@@ -231,13 +234,49 @@ pub(super) struct Sleeps {
 }
 
 impl Sleeps {
-    pub(super) fn find(
+    /// Both, and when to look next for all but the pause itself.
+    pub(super) fn foresee(
         snapshot: &Snapshot<'_>,
         policy: &Policy,
-        aim: &Aim<'_>,
+        mut aim: Aim<'_>,
         blocker: Option<Blocker>,
-    ) -> Self {
-        let idle = if blocker.is_none() { aim.idle() } else { Taken::default() };
+    ) -> (Self, Timestamp) {
+        let sleeps = Self::find(snapshot, policy, &aim, blocker);
+        let Some(warns_at) = sleeps.next_warning_at(aim.now).filter(|at| *at < aim.next_look_at) else {
+            return (sleeps, aim.next_look_at);
+        };
+        aim.next_look_at = warns_at;
+        if aim.used == Use::Quiet {
+            return (sleeps, warns_at);
+        }
+        // A warning that is due before the next look is itself a look, at which the worker may be quiet.
+        (Self::find(snapshot, policy, &aim, blocker), warns_at)
+    }
+
+    /// The earliest pause of all, with its reason; of those that fall together, the one that is acted on.
+    pub(super) fn earliest(
+        &self,
+        runtime: &Limit,
+        forced: &Limit,
+        deletes: bool,
+    ) -> Option<(Timestamp, PauseReason)> {
+        let idle = if deletes { PauseReason::ScaleDown } else { PauseReason::IdleTimeout };
+        [
+            (runtime.ends_at, PauseReason::MaxRuntime),
+            (forced.ends_at, PauseReason::Schedule),
+            (self.idle.pause_at, idle),
+            (self.gentle.pause_at, PauseReason::Schedule),
+        ]
+        .into_iter()
+        .filter_map(|(at, reason)| Some((at?, reason)))
+        .min_by_key(|(at, _)| *at)
+    }
+
+    fn find(snapshot: &Snapshot<'_>, policy: &Policy, aim: &Aim<'_>, blocker: Option<Blocker>) -> Self {
+        let mut idle = if blocker.is_none() { aim.idle() } else { Taken::default() };
+        if snapshot.exempt.idle_timeout.is_some() {
+            (idle.warning, idle.next_warning_at) = aim.fyi();
+        }
         let gentle = if policy.schedule.is_none() || blocker == Some(Blocker::PermanentExemption) {
             Taken::default()
         } else {
@@ -247,7 +286,7 @@ impl Sleeps {
         Self { idle, gentle }
     }
 
-    pub(super) fn next_warning_at(&self, now: Timestamp) -> Option<Timestamp> {
+    fn next_warning_at(&self, now: Timestamp) -> Option<Timestamp> {
         [self.idle.next_warning_at, self.gentle.next_warning_at]
             .into_iter()
             .flatten()

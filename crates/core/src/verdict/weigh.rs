@@ -128,12 +128,9 @@ impl Look {
         if signal.is_pulled() && self.began_at.is_some_and(|began| sample.read_at < began) {
             return Some(Reading::unknown(UnknownCause::NotReadInThisCheck));
         }
-        match sample.reading {
-            Reading::Active { at } if signal == Signal::Activity && self.is_silent_since(at) => {
-                Some(Reading::Quiet)
-            }
-            reading => Some(reading),
-        }
+        let is_silent = signal == Signal::Activity
+            && matches!(sample.reading, Reading::Active { at } if self.is_silent_since(at));
+        Some(if is_silent { Reading::Quiet } else { sample.reading })
     }
 
     /// How old a sample is.
@@ -151,12 +148,34 @@ impl Look {
     }
 }
 
+/// What all signals come to.
+pub(super) struct Weighed {
+    pub(super) signals: Signals,
+    pub(super) used: Use,
+    /// The start of the unbroken stretch in which every required signal could be read; `None` while one
+    /// cannot.
+    pub(super) covered_since: Option<Timestamp>,
+}
+
 /// Weighs all signals: idle only when ALL are quiet, and never on missing data.
-pub(super) fn weigh(evidence: &Evidence, look: Look, needs: &PerSignal<Need>) -> (Signals, Use) {
+pub(super) fn weigh(evidence: &Evidence, look: Look, needs: &PerSignal<Need>) -> Weighed {
     let mut signals = Signals::default();
+    // The latest beginning among those that are required, and among those that are counted.
+    let mut required = Coverage::Nothing;
+    let mut counted = None;
     for signal in Signal::ALL {
         let need = needs[signal as usize];
-        match look.reading(signal, need, evidence.sample(signal)) {
+        if need == Need::Off {
+            continue;
+        }
+        let sample = evidence.sample(signal);
+        let since = sample.and_then(|sample| sample.covered_since);
+        if need == Need::Required {
+            required = required.and(since);
+        } else {
+            counted = counted.max(since);
+        }
+        match look.reading(signal, need, sample) {
             None => {}
             Some(Reading::Active { .. }) => signals.active.insert(signal),
             Some(Reading::Quiet) => signals.quiet.insert(signal),
@@ -172,7 +191,34 @@ pub(super) fn weigh(evidence: &Evidence, look: Look, needs: &PerSignal<Need>) ->
     } else {
         Use::Quiet
     };
-    (signals, used)
+    let covered_since = match required {
+        Coverage::Since(since) => Some(since),
+        Coverage::Broken => None,
+        // Nothing is required: then what is counted and can be read must carry the verdict.
+        Coverage::Nothing => counted,
+    };
+    Weighed { signals, used, covered_since }
+}
+
+/// How far back all of several signals could be read.
+#[derive(Clone, Copy)]
+enum Coverage {
+    /// There are none.
+    Nothing,
+    /// All of them since then.
+    Since(Timestamp),
+    /// One of them cannot.
+    Broken,
+}
+
+impl Coverage {
+    fn and(self, since: Option<Timestamp>) -> Coverage {
+        match (self, since) {
+            (Coverage::Broken, _) | (_, None) => Coverage::Broken,
+            (Coverage::Nothing, Some(since)) => Coverage::Since(since),
+            (Coverage::Since(before), Some(since)) => Coverage::Since(before.max(since)),
+        }
+    }
 }
 
 /// The streak after this look. Only a check raises it.
