@@ -1,6 +1,18 @@
 //! Rules against recorded or generated input, in one binary.
 
 mod rules {
+    mod machine;
+    mod machine_acts;
+    mod machine_bench;
+    mod machine_fence;
+    mod machine_given_up;
+    mod machine_late;
+    mod machine_laws;
+    mod machine_model;
+    mod machine_model_looks;
+    mod machine_random;
+    mod machine_rules;
+    mod machine_table;
     mod scenarios;
     mod telemetry;
 }

@@ -191,8 +191,14 @@ impl Value {
             {
                 Err(UnitError::BareDuration { number: number.to_string() }.into())
             }
+            (Kind::Duration | Kind::Interval | Kind::DurationOrNever, Raw::Float(number)) => {
+                Err(UnitError::BareDuration { number: number.to_string() }.into())
+            }
             (Kind::Size, Raw::Text(text)) => Ok(Value::Size(units::parse_size(text)?)),
             (Kind::Size, Raw::Integer(number)) if *number >= 0 => {
+                Err(UnitError::BareSize { number: number.to_string() }.into())
+            }
+            (Kind::Size, Raw::Float(number)) => {
                 Err(UnitError::BareSize { number: number.to_string() }.into())
             }
             (Kind::Percent, Raw::Text(text)) => Ok(Value::Percent(units::parse_percent(text)?)),

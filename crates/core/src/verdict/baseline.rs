@@ -54,7 +54,7 @@ pub(super) fn baseline(snapshot: &Snapshot<'_>, needs: &PerSignal<Need>, now: Ti
         .filter_map(|hold| hold.until)
         .max();
     let hold_ended = expired.max(snapshot.hold_ended_at).max(snapshot.exempt.idle_ended_at);
-    let mut baseline = Baseline { at: worker.created_at, source: BaselineSource::Created };
+    let mut baseline = Baseline { at: worker.created_at.min(now), source: BaselineSource::Created };
     for (at, source) in [
         (covered_since(snapshot, needs, now), BaselineSource::CoveredSince),
         (worker.boot_started_at, BaselineSource::BootStarted),
