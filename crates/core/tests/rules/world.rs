@@ -304,7 +304,9 @@ pub(super) fn status(kind: StatusKind, since: Timestamp) -> Status {
         StatusKind::Draining => {
             Status::Draining { since, deadline, by, reason: PauseReason::ScaleDown, was_stopped: None }
         }
-        StatusKind::Terminating => Status::Terminating { intent, since, deadline, by, refusals: 0 },
+        StatusKind::Terminating => {
+            Status::Terminating { intent, since, deadline, by, refusals: 0, sleep: None }
+        }
         StatusKind::Terminated => Status::Terminated { since },
         StatusKind::Failed => Status::Failed { since, cause: FailCause::Refused, message: "no".into() },
         StatusKind::Unknown => Status::Unknown { since, sleep: None },
