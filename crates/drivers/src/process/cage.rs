@@ -152,8 +152,9 @@ impl Cage {
             Cage::V2 { path } => thaw_v2(path),
             Cage::V1 { path, .. } => thaw_v1(path),
             Cage::Signals => {
-                // Children first: a shell that finds its child stopped would take it for a job to report.
-                for stat in family(main)?.iter().rev().filter(|stat| stat.is_stopped()) {
+                // Children first: a shell that finds its child stopped would take it for a job to report. And
+                // all of them: one that waits in the kernel has not stopped yet and would do so later.
+                for stat in family(main)?.iter().rev() {
                     signal_process(stat, Signal::CONT)?;
                 }
                 Ok(())
@@ -183,8 +184,8 @@ impl Cage {
             }
             Cage::Signals => {
                 let family = family(main)?;
-                let stopped = family.iter().filter(|stat| stat.is_stopped()).count();
-                Ok(match stopped {
+                let halted = proc::halted(&family);
+                Ok(match halted {
                     0 => Ice::Thawed,
                     all if all == family.len() => Ice::Frozen,
                     _ => Ice::Partly,
@@ -198,8 +199,14 @@ impl Cage {
         match self {
             Cage::V2 { path } => is_frozen_v2(path),
             Cage::V1 { .. } => Ok(self.ice(main)? == Ice::Frozen),
-            Cage::Signals => Ok(proc::stat(main.pid)?
-                .is_some_and(|stat| stat.start_ticks == main.start_ticks && stat.is_stopped())),
+            Cage::Signals => {
+                let stat = proc::stat(main.pid)?.filter(|stat| stat.start_ticks == main.start_ticks);
+                match stat {
+                    Some(stat) if stat.is_waiting() => Ok(self.ice(main)? == Ice::Frozen),
+                    Some(stat) => Ok(stat.is_stopped()),
+                    None => Ok(false),
+                }
+            }
         }
     }
 
@@ -222,6 +229,15 @@ impl Cage {
                 Ok(proc::micros(ticks))
             }
             Cage::Signals => Ok(proc::micros(family(main)?.iter().map(|stat| stat.cpu_ticks).sum())),
+        }
+    }
+
+    /// Holds on to those that would be out of reach without the others: a child in a session of its own is
+    /// found through its parent, which may end first. A cgroup lets nobody out of reach.
+    pub(crate) fn hold(&self, main: &Identity) -> io::Result<Vec<OwnedFd>> {
+        match self {
+            Cage::V2 { .. } | Cage::V1 { .. } => Ok(Vec::new()),
+            Cage::Signals => self.open(main),
         }
     }
 
