@@ -74,10 +74,9 @@ impl Cage {
     /// True once nothing is left of it.
     pub(crate) fn remove(&self) -> io::Result<bool> {
         for path in self.cgroups() {
-            match fs::remove_dir(path) {
+            match remove_tree(path) {
                 Err(error) if error.raw_os_error() == Some(Errno::BUSY.raw_os_error()) => return Ok(false),
-                removed if is_missing(&removed) => {}
-                removed => removed?,
+                removed => unless_missing(removed)?,
             }
             if let Some(base) = path.parent() {
                 // Other workers may be in it.
@@ -313,9 +312,38 @@ fn signal_process(stat: &proc::Stat, signal: Signal) -> io::Result<()> {
     }
 }
 
+/// The processes in a cgroup and in those that a worker made below it.
 fn procs(path: &Path) -> io::Result<Vec<i32>> {
     let text = read_if_there(&path.join("cgroup.procs"))?.unwrap_or_default();
-    text.lines().map(|line| line.parse().map_err(|_| unexpected("cgroup.procs"))).collect()
+    let own = text.lines().map(|line| line.parse().map_err(|_| unexpected("cgroup.procs")));
+    let mut pids = own.collect::<io::Result<Vec<i32>>>()?;
+    for below in cgroups_below(path)? {
+        pids.extend(procs(&below)?);
+    }
+    Ok(pids)
+}
+
+fn cgroups_below(path: &Path) -> io::Result<Vec<PathBuf>> {
+    let entries = fs::read_dir(path);
+    if is_missing(&entries) {
+        return Ok(Vec::new());
+    }
+    let mut below = Vec::new();
+    for entry in entries? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            below.push(entry.path());
+        }
+    }
+    Ok(below)
+}
+
+/// The files of a cgroup go with it; only the cgroups below must go first.
+fn remove_tree(path: &Path) -> io::Result<()> {
+    for below in cgroups_below(path)? {
+        unless_missing(remove_tree(&below))?;
+    }
+    fs::remove_dir(path)
 }
 
 /// `NAME VALUE`, a line each.

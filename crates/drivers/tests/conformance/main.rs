@@ -66,6 +66,8 @@ macro_rules! all_process_laws {
             a_retried_stop_signals_once_and_another_intent_again
             an_end_that_a_stop_missed_is_told
             output_is_bounded
+            ice_ends_with_its_run
+            cgroups_of_the_workers_own_are_part_of_it
             what_a_run_left_behind_is_gone_before_the_next
             thaw_all_needs_no_driver
             a_freeze_whose_caller_leaves_is_taken_back
@@ -85,6 +87,22 @@ all_laws!(signals, Kind::Signals);
 all_process_laws!(processes_in_cgroup_v2, Kind::V2);
 all_process_laws!(processes_in_cgroup_v1, Kind::V1);
 all_process_laws!(processes_with_signals, Kind::Signals);
+
+/// The best that can be used is taken, and what was passed over is told.
+#[test]
+fn the_best_freezer_is_taken() {
+    use drowse_drivers::process::cgroup::{Choice, Freezer, find};
+    let name = format!("drowse-test-{}", std::process::id());
+    let found = find(Choice::Auto, &name).expect("there is always SIGSTOP");
+    eprintln!("{}; passed over: {:?}", found.freezer, found.passed_over);
+    let passed_over = match found.freezer {
+        Freezer::V2 { .. } => 0,
+        Freezer::V1 { .. } => 1,
+        Freezer::Signals => 2,
+    };
+    assert_eq!(found.passed_over.len(), passed_over);
+    assert_eq!(find(Choice::V2, &name).is_ok(), passed_over == 0);
+}
 
 /// Not a law: what [`processes::killing_drowse_does_not_hurt_the_worker`] kills.
 #[test]

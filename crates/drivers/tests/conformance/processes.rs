@@ -293,6 +293,42 @@ pub(crate) async fn what_a_run_left_behind_is_gone_before_the_next(rig: &mut Rig
     rig.eventually("the child is gone", async || is_alive(&child), |alive| !*alive).await;
 }
 
+pub(crate) async fn ice_ends_with_its_run(rig: &mut Rig) {
+    let worker = rig.running("web", Workload::LeavesAChildWhenKilled).await;
+    done(rig.driver().freeze(&worker, LONG).await);
+    rig.makes_no_progress(&worker).await;
+    let pid = state(rig, &worker)["identity"]["pid"].as_i64().expect("a number");
+    assert!(Command::new("kill").args(["-KILL", &pid.to_string()]).status().expect("kill").success());
+    if rig.kind == Kind::V1 {
+        // The v1 freezer keeps even the killed until it is thawed.
+        assert_eq!(rig.observe(&worker).await.power, Power::Paused);
+        done(rig.driver().thaw(&worker, LONG).await);
+    }
+    assert!(matches!(rig.hint().await, Hint::Exited { code: Some(137), .. }));
+    rig.progresses(&worker).await;
+    done(rig.driver().stop(&worker, stop_within(1, LONG), LONG).await);
+}
+
+pub(crate) async fn cgroups_of_the_workers_own_are_part_of_it(rig: &mut Rig) {
+    let worker = rig.stopped("web", Workload::Counts).await;
+    done(rig.driver().start(&worker, LONG).await);
+    let cgroup = cgroups(rig, &worker).first().cloned();
+    done(rig.driver().stop(&worker, stop_within(1, LONG), LONG).await);
+    let drowse_drivers::Spec::Process(mut spec) = Workload::MakesACgroup.process(&rig.dir(&worker)) else {
+        panic!("a process has another spec");
+    };
+    spec.env.insert("CGROUP".into(), cgroup.as_ref().map_or("", |path| path.to_str().expect("text")).into());
+    let spec = drowse_drivers::Spec::Process(spec);
+    rig.driver().adopt(&worker, &spec, LONG).await.expect("it is known");
+    done(rig.driver().start(&worker, LONG).await);
+    rig.progresses(&worker).await;
+    assert!(cgroup.as_ref().is_none_or(|path| path.join("below").exists()));
+    done(rig.driver().freeze(&worker, LONG).await);
+    rig.makes_no_progress(&worker).await;
+    done(rig.driver().stop(&worker, stop_within(2, LONG), LONG).await);
+    assert!(cgroup.is_none_or(|path| !path.exists()));
+}
+
 pub(crate) async fn thaw_all_needs_no_driver(rig: &mut Rig) {
     let worker = rig.running("web", Workload::Counts).await;
     let other = rig.running("other", Workload::Counts).await;

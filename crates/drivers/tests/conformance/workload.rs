@@ -31,6 +31,10 @@ pub(crate) enum Workload {
     StubbornChild,
     /// Exits at once with code 0 and leaves a child that makes the marks.
     LeavesAChild,
+    /// A child in its session makes the marks and does not care what becomes of it.
+    LeavesAChildWhenKilled,
+    /// Makes a cgroup below its own, where it can, and makes the marks in there.
+    MakesACgroup,
     /// Prints its environment and waits.
     ShowsEnvironment,
 }
@@ -57,6 +61,12 @@ impl Workload {
             }
             Workload::LeavesAChild => format!(
                 "setsid sh -c 'echo $$ > child; {COUNT}' & while [ ! -e marks ]; do sleep 0.005; done; exit 0"
+            ),
+            Workload::LeavesAChildWhenKilled => {
+                format!("(trap : HUP; {COUNT}) & while :; do sleep 0.005; done")
+            }
+            Workload::MakesACgroup => format!(
+                "if [ \"$CGROUP\" ]; then mkdir \"$CGROUP/below\"; echo 0 > \"$CGROUP/below/cgroup.procs\"; fi; {COUNT}"
             ),
             Workload::ShowsEnvironment => "env > env.new; mv env.new env; while :; do sleep 1; done".into(),
         }
@@ -98,6 +108,8 @@ impl Workload {
                 | Workload::Orphan
                 | Workload::StubbornChild
                 | Workload::LeavesAChild
+                | Workload::MakesACgroup
+                | Workload::LeavesAChildWhenKilled
                 | Workload::ShowsEnvironment => OnTerm::Ends { after: millis(1), code: 143 },
             },
             cannot_start: (self == Workload::CannotRun).then(|| "cannot run /no/such/program".into()),
