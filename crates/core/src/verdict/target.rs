@@ -259,6 +259,7 @@ impl Sleeps {
         runtime: &Limit,
         forced: &Limit,
         deletes: bool,
+        now: Timestamp,
     ) -> Option<(Timestamp, PauseReason)> {
         let idle = if deletes { PauseReason::ScaleDown } else { PauseReason::IdleTimeout };
         [
@@ -268,7 +269,7 @@ impl Sleeps {
             (self.gentle.pause_at, PauseReason::Schedule),
         ]
         .into_iter()
-        .filter_map(|(at, reason)| Some((at?, reason)))
+        .filter_map(|(at, reason)| Some((at?.max(now), reason)))
         .min_by_key(|(at, _)| *at)
     }
 
@@ -277,7 +278,8 @@ impl Sleeps {
         if snapshot.exempt.idle_timeout.is_some() {
             (idle.warning, idle.next_warning_at) = aim.fyi();
         }
-        let gentle = if policy.schedule.is_none() || blocker == Some(Blocker::PermanentExemption) {
+        let is_spared = snapshot.exempt.idle_timeout == Some(Expiry::Never);
+        let gentle = if policy.schedule.is_none() || is_spared {
             Taken::default()
         } else {
             // The schedule never deletes.
