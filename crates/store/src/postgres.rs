@@ -39,7 +39,7 @@ pub(crate) const DIALECT: Dialect = Dialect {
     // MATERIALIZED: else the planner may run the inner part once per row, and claim more than asked for.
     claim_due: "WITH due AS MATERIALIZED (
             SELECT id FROM worker
-            WHERE next_check_at <= $3 AND (claim_until IS NULL OR claim_until <= $3)
+            WHERE next_check_at <= $3
                 AND ($4::text IS NULL OR site IN (SELECT json_array_elements_text($4::text::json)))
             ORDER BY next_check_at LIMIT $5 FOR NO KEY UPDATE SKIP LOCKED)
         UPDATE worker

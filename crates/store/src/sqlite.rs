@@ -28,7 +28,7 @@ pub(crate) const DIALECT: Dialect = Dialect {
         SET claim_by = $1, claim_until = $2, claim_gen = claim_gen + 1, next_check_at = $2, nudge_at = NULL
         WHERE id IN (
             SELECT id FROM worker
-            WHERE next_check_at <= $3 AND (claim_until IS NULL OR claim_until <= $3)
+            WHERE next_check_at <= $3
                 AND ($4 IS NULL OR site IN (SELECT value FROM json_each($4)))
             ORDER BY next_check_at LIMIT $5)
         RETURNING id, claim_gen",

@@ -198,7 +198,7 @@ fn a_flush_that_commits_after_the_pause_tells_whom_to_wake() {
             let mut row = bystander.transaction().unwrap();
             row.execute("SELECT FROM replica WHERE id = 'ingester' FOR UPDATE", &[]).unwrap();
             let flusher = Party::start(flush);
-            until_blocked(database, &store, 1);
+            flusher.until_blocked(database, &store);
             store.tx(|t| pause(t, "web", &judged, at(500))).unwrap();
             row.rollback().unwrap();
             flusher.end()
@@ -237,7 +237,7 @@ fn a_flush_between_the_look_and_the_commit_is_found_by_the_second_look() {
             assert_eq!(flusher.end(), Flushed::default());
             pauser.finish().unwrap();
         } else {
-            until_blocked(database, &store, 1);
+            flusher.until_blocked(database, &store);
             pauser.finish().unwrap();
             assert_eq!(flusher.end().touched.len(), 1);
         }
