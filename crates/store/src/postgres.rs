@@ -30,6 +30,8 @@ pub(crate) const DIALECT: Dialect = Dialect {
     migrations: &[include_str!("../migrations/postgres/0001_first.sql")],
     lock_migration: Some("SELECT pg_advisory_xact_lock(1685221239, 3)"),
     identity: Some("SELECT oid::text FROM pg_database WHERE datname = current_database()"),
+    // Not `now()`, which is the beginning of the transaction.
+    clock: Some("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"),
     lock_journal: Some("SELECT pg_advisory_xact_lock(1685221239, 1)"),
     lock_fleet: Some("SELECT pg_advisory_xact_lock(1685221239, 2)"),
     share_fleet: Some("SELECT pg_advisory_xact_lock_shared(1685221239, 2)"),
@@ -51,7 +53,7 @@ pub(crate) const DIALECT: Dialect = Dialect {
     flush_evidence: "INSERT INTO evidence (worker_id, source, boot, activity_at, read_at, doc)
         SELECT value ->> 0, value ->> 1, value ->> 2, (value ->> 3)::bigint, (value ->> 4)::bigint, value ->> 5
         FROM json_array_elements($1::text::json)
-        WHERE EXISTS (SELECT FROM worker WHERE id = value ->> 0)
+        WHERE EXISTS (SELECT FROM worker WHERE id = value ->> 0 AND removed_at IS NULL)
         ORDER BY 1, 2
         ON CONFLICT (worker_id, source) DO UPDATE SET
             activity_at = CASE

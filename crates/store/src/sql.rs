@@ -205,6 +205,8 @@ pub(crate) struct Dialect {
     pub(crate) lock_migration: Option<&'static str>,
     /// Which database this is; another answer than last time means that it was restored elsewhere.
     pub(crate) identity: Option<&'static str>,
+    /// What time it is for the database.
+    pub(crate) clock: Option<&'static str>,
     /// Keeps journal ids in commit order.
     pub(crate) lock_journal: Option<&'static str>,
     /// Taken by who changes policy, exemptions or the brake.

@@ -18,6 +18,7 @@ pub(crate) const DIALECT: Dialect = Dialect {
     migrations: &[include_str!("../migrations/sqlite/0001_first.sql")],
     lock_migration: None,
     identity: None,
+    clock: None,
     lock_journal: None,
     lock_fleet: None,
     share_fleet: None,
@@ -35,7 +36,7 @@ pub(crate) const DIALECT: Dialect = Dialect {
     flush_evidence: "INSERT INTO evidence (worker_id, source, boot, activity_at, read_at, doc)
         SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5
         FROM json_each($1)
-        WHERE EXISTS (SELECT 1 FROM worker WHERE id = value ->> 0)
+        WHERE EXISTS (SELECT 1 FROM worker WHERE id = value ->> 0 AND removed_at IS NULL)
         ON CONFLICT (worker_id, source) DO UPDATE SET
             activity_at = CASE
                 WHEN evidence.activity_at IS NULL OR excluded.activity_at > evidence.activity_at
