@@ -62,6 +62,8 @@ pub(crate) const DIALECT: Dialect = Dialect {
             boot = CASE WHEN excluded.read_at >= evidence.read_at THEN excluded.boot ELSE evidence.boot END,
             doc = CASE WHEN excluded.read_at >= evidence.read_at THEN excluded.doc ELSE evidence.doc END,
             read_at = greatest(excluded.read_at, evidence.read_at)",
+    // Nobody waits for it, and each commit waits for the disk.
+    flush_at_once: 10_000,
     touched: "SELECT w.id, w.status, max(e.activity_at)
         FROM worker w JOIN evidence e ON e.worker_id = w.id
         WHERE w.id IN (SELECT json_array_elements_text($1::text::json)) AND e.activity_at > w.sleep_at

@@ -220,6 +220,8 @@ pub(crate) struct Dialect {
     pub(crate) claim_due: &'static str,
     /// `$1` rows as a JSON array of arrays.
     pub(crate) flush_evidence: &'static str,
+    /// How many of them in one transaction.
+    pub(crate) flush_at_once: usize,
     /// `$1` worker ids as a JSON array.
     pub(crate) touched: &'static str,
     /// `$1` rows as a JSON array of arrays.

@@ -44,6 +44,8 @@ pub(crate) const DIALECT: Dialect = Dialect {
             boot = CASE WHEN excluded.read_at >= evidence.read_at THEN excluded.boot ELSE evidence.boot END,
             doc = CASE WHEN excluded.read_at >= evidence.read_at THEN excluded.doc ELSE evidence.doc END,
             read_at = max(excluded.read_at, evidence.read_at)",
+    // About 5 ms of the one writer.
+    flush_at_once: 500,
     touched: "SELECT w.id, w.status, max(e.activity_at)
         FROM worker w JOIN evidence e ON e.worker_id = w.id
         WHERE w.id IN (SELECT value FROM json_each($1)) AND e.activity_at > w.sleep_at

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::error::StoreError;
 use crate::pool::{Lane, Pool};
-use crate::sql::{Connection, Mode};
+use crate::sql::{Connection, Dialect, Mode};
 use crate::tx::{Tx, View};
 use crate::{Epoch, migrate, postgres, sqlite};
 
@@ -53,6 +53,7 @@ pub struct Store {
     readers: Arc<Pool<Connection>>,
     /// Where the file is (SQLite).
     path: Option<Arc<Path>>,
+    pub(crate) dialect: &'static Dialect,
 }
 
 impl Store {
@@ -79,6 +80,7 @@ impl Store {
             writers: Arc::new(Pool::new(vec![writer])),
             readers: Arc::new(Pool::new(readers)),
             path: Some(path.into()),
+            dialect: &sqlite::DIALECT,
         })
     }
 
@@ -91,7 +93,7 @@ impl Store {
             .map(|_| Ok(Connection::Postgres(Box::new(postgres::Connection::new(url, options)?))))
             .collect::<Result<Vec<_>, StoreError>>()?;
         let pool = Arc::new(Pool::new(connections));
-        Ok(Self { writers: Arc::clone(&pool), readers: pool, path: None })
+        Ok(Self { writers: Arc::clone(&pool), readers: pool, path: None, dialect: &postgres::DIALECT })
     }
 
     /// Runs `work` in a transaction: all of it is done, or nothing.
