@@ -38,7 +38,7 @@ fn a_worker_is_due_at_its_time_and_not_before() {
 }
 
 /// Two replicas claim at once, and the first is slow to commit. Fails on PostgreSQL when `SKIP LOCKED` is taken
-/// out (the second waits), and on both when a claim leaves `next_check_at` as it was (both get all).
+/// out (the second waits), and on SQLite when a claim leaves `next_check_at` as it was (the second gets all).
 #[test]
 fn two_that_claim_at_once_share_the_work() {
     on_both(|database| {

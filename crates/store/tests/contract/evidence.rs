@@ -286,21 +286,25 @@ fn two_replicas_that_flush_the_same_workers_do_not_deadlock() {
             register(&store, name);
         }
         let barrier = Barrier::new(2);
-        std::thread::scope(|scope| {
-            for replica in ["one", "two"] {
+        let failures: Vec<StoreError> = std::thread::scope(|scope| {
+            let flushing = ["one", "two"].map(|replica| {
                 let (store, barrier) = (database.open(), &barrier);
                 let mut batch: Vec<_> = names.iter().map(|name| arrival(name, "agent", Some(1), 1)).collect();
                 if replica == "two" {
                     batch.reverse();
                 }
+                // To the last round whatever fails: the other one waits at the barrier.
                 scope.spawn(move || {
-                    for round in 0..40 {
+                    let rounds = (0..40).map(|round| {
                         barrier.wait();
-                        store.flush_evidence(replica, &batch, at(round)).unwrap();
-                    }
-                });
-            }
+                        store.flush_evidence(replica, &batch, at(round))
+                    });
+                    rounds.filter_map(Result::err).collect::<Vec<_>>()
+                })
+            });
+            flushing.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
         });
+        assert!(failures.is_empty(), "{failures:?}");
     });
 }
 
