@@ -6,10 +6,9 @@ pub mod exemption;
 mod key;
 mod layer;
 mod resolve;
-#[cfg(test)]
-mod tests;
 mod validate;
 mod value;
+mod values;
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -17,12 +16,13 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 pub use book::{PolicyBook, Selectors};
-pub use environment::{EnvError, environment_layer};
+pub use environment::{EnvError, environment_layer, environment_variables};
 pub use key::Key;
 pub use layer::{Level, Origin, PolicyLayer, Source};
 pub use resolve::{Provenance, Stack, resolve};
 pub use validate::{Conflict, conflicts};
 pub use value::{Kind, Raw, Value, ValueError};
+pub use values::Values;
 
 use crate::reason::{IdlePolicy, PauseReasons, SleepMode};
 use crate::schedule::Schedule;

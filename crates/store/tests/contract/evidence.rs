@@ -315,6 +315,7 @@ fn what_a_check_concluded_comes_back_whole() {
         let store = with_worker(database, "web");
         let claimed: Claimed = store.tx(|t| t.claim(&id("web"), "me", at(1), at(30))).unwrap().unwrap();
         let warned = drowse_core::verdict::Warned {
+            kind: drowse_core::verdict::WarningKind::Idle,
             deadline: at(900),
             first_at: at(800),
             percent: 80.0,
