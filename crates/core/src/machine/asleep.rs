@@ -13,7 +13,7 @@ use crate::id::Generation;
 use crate::journal::Entry;
 use crate::reason::{PauseReason, SleepMode};
 use crate::refusal::Refusal;
-use crate::status::{Sleep, Stage, Status, StatusKind};
+use crate::status::{Sleep, Stage, Status, StatusKind, WakeFrom};
 use crate::worker::Last;
 
 /// How long a freeze may take, its hook included.
@@ -199,6 +199,11 @@ pub(super) fn finish_stop(draft: &mut Draft, sleep: Sleep, was_paused: bool, exi
 
 /// It was stopped and still is.
 pub(super) fn still_stopped(draft: &mut Draft, sleep: Sleep) {
+    // Or it was frozen, and a start was tried because nobody knew: then that run is over only now.
+    if draft.worker.boot_started_at.is_some() {
+        end_run(draft);
+        draft.effect(Effect::EndLeasedTime);
+    }
     let since = draft.now;
     draft.go(Status::Stopped { since, sleep });
 }
@@ -218,6 +223,15 @@ pub(super) fn end_run(draft: &mut Draft) {
     draft.worker.boot_started_at = None;
     draft.worker.frozen_for = Duration::ZERO;
     draft.worker.gpu_was_read = false;
+    // What was asked of this run and came too late cannot come any more. A start may.
+    let is_start = draft
+        .worker
+        .abandoned
+        .as_deref()
+        .is_some_and(|it| matches!(it.was, Status::Waking { from: WakeFrom::Stopped, .. }));
+    if !is_start {
+        draft.worker.abandoned = None;
+    }
 }
 
 /// From frozen to stopped counts nothing, but a person's stop of a frozen worker is its last sleep.
