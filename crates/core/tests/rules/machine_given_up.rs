@@ -227,6 +227,17 @@ fn a_pause_for_idleness_is_never_left_frozen_by_a_restart_of_drowse() {
 }
 
 #[test]
+fn a_freeze_cannot_come_late_for_a_run_that_is_over() {
+    let mut bench = Bench::running(Docker);
+    bench.ok(bench.idle()).to(S::Waking, Event::Recovered { power: None });
+    assert!(bench.worker.abandoned.is_some());
+    bench.to(S::Stopped, bench.exits(0));
+    assert_eq!(bench.worker.abandoned, None);
+    bench.see_twice(Power::Paused);
+    assert!(is_external(&bench), "somebody started and froze it");
+}
+
+#[test]
 fn a_stop_for_idleness_that_cannot_be_vouched_for_is_not_carried_on_with() {
     let mut bench = Bench::that_stops();
     bench.ok(bench.idle()).wait(mins(90));
