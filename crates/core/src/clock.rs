@@ -46,11 +46,13 @@ impl Timestamp {
     }
 
     /// The instant one `duration` later, or [`Timestamp::MAX`] if there is none.
+    #[must_use]
     pub fn after(self, duration: Duration) -> Self {
         Self(self.0.saturating_add(micros(duration))).min(Self::MAX)
     }
 
     /// The instant one `duration` earlier, at the earliest the epoch.
+    #[must_use]
     pub fn before(self, duration: Duration) -> Self {
         Self(self.0.saturating_sub(micros(duration))).max(Self::EPOCH)
     }
@@ -101,7 +103,7 @@ impl FromStr for Timestamp {
     type Err = NotAnInstant;
 
     /// Reads RFC 3339 with an offset or `Z`; an instant without a zone is refused here (CML's zone-less
-    /// times are a matter of [`crate::telemetry`] alone).
+    /// times are a matter of `crate::telemetry` alone).
     fn from_str(text: &str) -> Result<Self, NotAnInstant> {
         text.parse::<jiff::Timestamp>()
             .map(|instant| Self(instant.as_microsecond()))

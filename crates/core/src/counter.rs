@@ -83,7 +83,7 @@ mod tests {
     }
 
     fn cpu(before: Option<Total>, after: Total) -> Read {
-        Meter::Cpu.read(before.as_ref(), &after, &Policy::default(), Duration::from_secs(60))
+        Meter::Cpu.read(before.as_ref(), &after, &Policy::default(), Duration::from_mins(1))
     }
 
     #[test]
@@ -115,8 +115,8 @@ mod tests {
 
     #[test]
     fn network_is_a_difference_scaled_to_the_interval_with_a_floor() {
-        let read = |bytes, secs| {
-            let interval = Duration::from_secs(60);
+        let read = |bytes: u64, secs| {
+            let interval = Duration::from_mins(1);
             Meter::Network.read(Some(&total(7, 0)), &total(7 + bytes, secs), &Policy::default(), interval)
         };
         assert_eq!(read(1 << 20, 300).reading, Reading::Quiet);

@@ -68,6 +68,16 @@ impl Streak {
     pub const fn reset(now: Timestamp) -> Streak {
         Streak { count: 0, counted_at: Some(now) }
     }
+
+    /// The streak once it is known that the worker was in use at `activity`: what was told between two
+    /// checks breaks it as what a check finds does.
+    #[must_use]
+    pub fn broken_by(self, activity: Option<Timestamp>) -> Streak {
+        match activity {
+            Some(at) if self.counted_at.is_none_or(|counted| at > counted) => Streak::reset(at),
+            Some(_) | None => self,
+        }
+    }
 }
 
 /// Since when a worker has been unknown, and whether somebody was told.
@@ -131,14 +141,35 @@ impl Evidence {
                 self.note_activity(*at, signal, now);
             }
         }
+        // A clock that is ahead of ours must not make every later read look old.
+        let read = Read { read_at: read.read_at.min(now), ..read };
         let index = signal as usize;
-        let covered_since = self.cover(index, &read, interval);
-        let is_newer = self.samples[index].is_none_or(|old| read.read_at >= old.read_at);
         // A push that was overtaken by a newer one still proves activity, and nothing else.
-        if is_newer {
-            self.samples[index] =
-                Some(Sample { reading, read_at: read.read_at, covered_since, measured: read.measured });
+        if self.samples[index].is_some_and(|old| read.read_at < old.read_at) {
+            return;
         }
+        let covered_since = self.cover(index, &read, interval);
+        self.samples[index] =
+            Some(Sample { reading, read_at: read.read_at, covered_since, measured: read.measured });
+    }
+
+    /// The evidence of the next run: what was read belongs to the old one, what was done stays done.
+    #[must_use]
+    pub fn next_run(&self) -> Evidence {
+        Evidence {
+            last_activity_at: self.last_activity_at,
+            last_activity_by: self.last_activity_by,
+            ..Evidence::default()
+        }
+    }
+
+    /// The worker is back from a freeze: the quiet checks before it count no longer.
+    ///
+    /// The next one counts an interval later at the earliest, so that a vetoed or undone pause is not tried
+    /// again in the same breath.
+    pub fn thawed(&mut self, now: Timestamp) {
+        self.streak = Streak::reset(now);
+        self.unknown = None;
     }
 
     /// Since when the signal is covered, given a new read.
@@ -146,8 +177,9 @@ impl Evidence {
         let old = self.samples[index];
         let covered = old.and_then(|sample| sample.covered_since);
         match read.reading {
-            Reading::Unknown { cause: UnknownCause::FirstSample } => {
-                // Coverage of a counter begins with its first sample.
+            // Coverage of a counter begins with its first sample. One that went backwards is a first sample
+            // again, and no later difference can tell what was lost, so that nothing repairs this gap.
+            Reading::Unknown { cause: UnknownCause::FirstSample | UnknownCause::WentBackwards } => {
                 self.before_gap[index] = None;
                 Some(read.read_at)
             }
@@ -157,16 +189,13 @@ impl Evidence {
             }
             Reading::Active { .. } | Reading::Quiet => {
                 let before = self.before_gap[index].take();
-                match (old, covered) {
+                if let (Some(sample), Some(since)) = (old, covered) {
                     // A whole check was missed: nobody looked, unless the source tells.
-                    (Some(sample), Some(since)) => {
-                        let missed = read.read_at >= sample.read_at + interval * 2;
-                        Some(if missed && !read.tells_gap { read.read_at } else { since })
-                    }
-                    (_, _) => {
-                        let repaired = before.filter(|_| read.tells_gap);
-                        Some(repaired.unwrap_or(read.read_at))
-                    }
+                    let missed = read.read_at >= sample.read_at + interval * 2;
+                    Some(if missed && !read.tells_gap { read.read_at } else { since })
+                } else {
+                    let repaired = before.filter(|_| read.tells_gap);
+                    Some(repaired.unwrap_or(read.read_at))
                 }
             }
         }
@@ -177,7 +206,7 @@ impl Evidence {
 mod tests {
     use super::*;
 
-    const INTERVAL: Duration = Duration::from_secs(60);
+    const INTERVAL: Duration = Duration::from_mins(1);
 
     fn at(secs: i64) -> Timestamp {
         Timestamp::from_secs(secs)

@@ -1,6 +1,7 @@
 //! Holds: reasons to stay awake, with a kind, an owner, a text and an end.
 
 use alloc::string::String;
+use alloc::vec::Vec;
 use core::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -146,7 +147,7 @@ impl Serialize for HoldKinds {
 impl<'de> Deserialize<'de> for HoldKinds {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut kinds = HoldKinds::default();
-        for kind in alloc::vec::Vec::<HoldKind>::deserialize(deserializer)? {
+        for kind in Vec::<HoldKind>::deserialize(deserializer)? {
             kinds.insert(kind);
         }
         Ok(kinds)

@@ -26,6 +26,7 @@ pub mod machine;
 pub mod policy;
 pub mod reason;
 pub mod refusal;
+pub mod replay;
 pub mod savings;
 pub mod schedule;
 pub mod signal;
@@ -36,6 +37,8 @@ pub mod verdict;
 pub mod worker;
 
 pub use clock::Timestamp;
+pub use liveness::assess;
 pub use machine::step;
 pub use policy::resolve;
+pub use replay::replay;
 pub use verdict::judge;

@@ -6,10 +6,9 @@ pub mod exemption;
 mod key;
 mod layer;
 mod resolve;
-#[cfg(test)]
-mod tests;
 mod validate;
 mod value;
+mod values;
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -17,12 +16,13 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 pub use book::{PolicyBook, Selectors};
-pub use environment::{EnvError, environment_layer};
+pub use environment::{EnvError, environment_layer, environment_variables};
 pub use key::Key;
 pub use layer::{Level, Origin, PolicyLayer, Source};
 pub use resolve::{Provenance, Stack, resolve};
 pub use validate::{Conflict, conflicts};
 pub use value::{Kind, Raw, Value, ValueError};
+pub use values::Values;
 
 use crate::reason::{IdlePolicy, PauseReasons, SleepMode};
 use crate::schedule::Schedule;
@@ -30,6 +30,7 @@ use crate::signal::{Nature, Need, PerSignal, Signal, default_needs};
 
 /// The resolved settings of one worker. Each field is the key of the same name; see [`Key::describe`].
 #[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a setting of its own; no two go together")]
 pub struct Policy {
     pub auto_pause: bool,
     /// `None`: never.
@@ -88,7 +89,7 @@ impl Default for Policy {
 }
 
 /// The threshold for network bytes is given for this long.
-const NETWORK_PERIOD: Duration = Duration::from_secs(5 * 60);
+const NETWORK_PERIOD: Duration = Duration::from_mins(5);
 /// Below this, background chatter (ARP, keepalives) would count as use however short the interval.
 const NETWORK_FLOOR_BYTES: f64 = 512.0;
 
@@ -129,6 +130,19 @@ impl Policy {
             | Signal::Processes
             | Signal::Prometheus => base,
         }
+    }
+
+    /// The value of a key that follows `idle_timeout` and was not set.
+    pub fn followed(&self, key: Key) -> Option<Duration> {
+        let notice = self.idle_timeout.map_or(self.min_notice, |timeout| self.notice(timeout));
+        [
+            (Key::CheckInterval, self.check_interval),
+            (Key::TelemetryInterval, self.telemetry_interval),
+            (Key::Snooze, self.snooze),
+            (Key::MinNotice, notice),
+        ]
+        .into_iter()
+        .find_map(|(follower, value)| (follower == key).then_some(value))
     }
 
     /// The least time between a warning and what it warns of, for a limit of `timeout`.

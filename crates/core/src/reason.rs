@@ -1,5 +1,6 @@
 //! Why a worker went to sleep and why it came back, as closed sets beside the free-text message.
 
+use alloc::vec::Vec;
 use core::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -133,7 +134,7 @@ impl Serialize for PauseReasons {
 
 impl<'de> Deserialize<'de> for PauseReasons {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        alloc::vec::Vec::<PauseReason>::deserialize(deserializer).map(Self::of)
+        Vec::<PauseReason>::deserialize(deserializer).map(Self::of)
     }
 }
 

@@ -1,6 +1,12 @@
 //! Rules against recorded or generated input, in one binary.
 
 mod rules {
+    mod and_logic;
+    mod defects;
+    mod eligibility;
+    mod explain;
+    mod laws;
+    mod limits;
     mod machine;
     mod machine_acts;
     mod machine_bench;
@@ -13,5 +19,12 @@ mod rules {
     mod machine_random;
     mod machine_rules;
     mod machine_table;
+    mod matrix;
+    mod random;
+    mod scenarios;
+    mod schedules;
     mod telemetry;
+    mod unknown;
+    mod warnings;
+    mod world;
 }

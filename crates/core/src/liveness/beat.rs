@@ -104,7 +104,7 @@ impl Boots {
 impl Seen {
     /// Takes a heartbeat in. Whether the worker is online then is for [`assess`](super::assess) to say.
     pub fn accept_heartbeat(&mut self, beat: &Beat) -> Accepted {
-        if false {
+        if self.boots.is_over(&beat.boot) {
             return Accepted::OldBoot;
         }
         let has_left = self.said_goodbye_at.is_some() && self.said_goodbye_at >= self.last_heartbeat_at;

@@ -9,7 +9,7 @@ use core::time::Duration;
 
 use super::key::Key;
 use super::layer::{Level, PolicyLayer, Source};
-use super::value::Value;
+use super::value::{Kind, Value};
 
 /// How the text of a variable is read.
 #[derive(Clone, Copy)]
@@ -17,6 +17,16 @@ enum Form {
     Flag,
     Minutes,
     Seconds,
+}
+
+impl Form {
+    const fn expected(self) -> &'static str {
+        match self {
+            Form::Flag => "true or false",
+            Form::Minutes => "a whole number of minutes",
+            Form::Seconds => "a whole number of seconds",
+        }
+    }
 }
 
 /// Every variable that the seeds define.
@@ -29,6 +39,11 @@ const VARIABLES: [(&str, Key, Form); 7] = [
     ("IDLE_DETECTION_INTERVAL", Key::CheckInterval, Form::Seconds),
     ("SCALE_DOWN_ENABLED", Key::ScaleDown, Form::Flag),
 ];
+
+/// Every variable with the key that it pins and what its text looks like, for the reference.
+pub fn environment_variables() -> impl Iterator<Item = (&'static str, Key, &'static str)> {
+    VARIABLES.into_iter().map(|(name, key, form)| (name, key, form.expected()))
+}
 
 /// A variable whose text is no value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -49,7 +64,7 @@ pub fn environment_layer<'a>(
         let Some((variable, key, form)) = VARIABLES.iter().find(|(known, _, _)| *known == name) else {
             continue;
         };
-        match read(*form, text.trim()) {
+        match read(*key, *form, text.trim()) {
             Ok(value) => {
                 let mut layer = PolicyLayer::new(Level::Global, None, Source::Environment).with(*key, value);
                 layer.author = Some((*variable).to_string());
@@ -61,21 +76,21 @@ pub fn environment_layer<'a>(
     if errors.is_empty() { Ok(layers) } else { Err(errors) }
 }
 
-fn read(form: Form, text: &str) -> Result<Value, &'static str> {
-    let number = |expected| match text.parse::<u32>() {
-        Ok(number) if number > 0 => Ok(u64::from(number)),
-        _ => Err(expected),
+fn read(key: Key, form: Form, text: &str) -> Result<Value, &'static str> {
+    // No snooze at all is a wish; a timeout or an interval of nothing is a slip.
+    let least = u32::from(key.kind() != Kind::Duration);
+    let number = || match text.parse::<u32>() {
+        Ok(number) if number >= least => Ok(u64::from(number)),
+        _ => Err(form.expected()),
     };
     match form {
         // Python's settings accept these spellings, and the seeds' deployments use them.
         Form::Flag => match text.to_ascii_lowercase().as_str() {
             "true" | "1" | "yes" | "on" => Ok(Value::Flag(true)),
             "false" | "0" | "no" | "off" => Ok(Value::Flag(false)),
-            _ => Err("true or false"),
+            _ => Err(form.expected()),
         },
-        Form::Minutes => {
-            number("a whole number of minutes").map(|n| Value::Duration(Duration::from_secs(n * 60)))
-        }
-        Form::Seconds => number("a whole number of seconds").map(|n| Value::Duration(Duration::from_secs(n))),
+        Form::Minutes => number().map(|n| Value::Duration(Duration::from_secs(n * 60))),
+        Form::Seconds => number().map(|n| Value::Duration(Duration::from_secs(n))),
     }
 }

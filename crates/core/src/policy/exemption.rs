@@ -196,7 +196,7 @@ impl Exempt {
                     }
                     (From::MaxRuntime, _) if is_over => {}
                     (From::IdleTimeout, expiry) => {
-                        exempt.idle_timeout = exempt.idle_timeout.max(Some(expiry))
+                        exempt.idle_timeout = exempt.idle_timeout.max(Some(expiry));
                     }
                     (From::MaxRuntime, expiry) => exempt.max_runtime = exempt.max_runtime.max(Some(expiry)),
                 }
@@ -206,8 +206,25 @@ impl Exempt {
     }
 }
 
+impl Exempt {
+    /// The same as it stands at `now`: what has ended since it was put together spares nobody.
+    #[must_use]
+    pub fn at(self, now: Timestamp) -> Exempt {
+        let live = |expiry: &Expiry| *expiry > Expiry::At(now);
+        let ended = match self.idle_timeout {
+            Some(Expiry::At(end)) if end <= now => Some(end),
+            Some(_) | None => None,
+        };
+        Exempt {
+            idle_timeout: self.idle_timeout.filter(live),
+            max_runtime: self.max_runtime.filter(live),
+            idle_ended_at: self.idle_ended_at.max(ended),
+        }
+    }
+}
+
 /// A week: time to renew an exemption before it lapses.
-const EXPIRY_NOTICE: Duration = Duration::from_secs(7 * 24 * 3_600);
+const EXPIRY_NOTICE: Duration = Duration::from_hours(7 * 24);
 
 impl Exemption {
     /// When the event "expires soon" is due; `None` for permanent ones.

@@ -120,10 +120,12 @@ impl Key {
 
     /// The name as it is written below `[policy]`.
     pub fn name(self) -> String {
-        match self {
-            Key::SignalUse(signal) => alloc::format!("signals.{signal}.use"),
-            Key::SignalAbove(signal) => alloc::format!("signals.{signal}.active_above"),
-            plain => plain.plain_name().to_string(),
+        if let Key::SignalUse(signal) = self {
+            alloc::format!("signals.{signal}.use")
+        } else if let Key::SignalAbove(signal) = self {
+            alloc::format!("signals.{signal}.active_above")
+        } else {
+            self.plain_name().to_string()
         }
     }
 
@@ -210,8 +212,7 @@ impl Key {
             | Key::KeepAliveMaxAge
             | Key::ScaleDownCooldown
             | Key::DrainTimeout => Kind::Duration,
-            Key::Window => Kind::Count { least: 1, most: 1_000 },
-            Key::RecentEvents => Kind::Count { least: 1, most: 1_000 },
+            Key::Window | Key::RecentEvents => Kind::Count { least: 1, most: 1_000 },
             Key::MinWorkers => Kind::Count { least: 0, most: 1_000_000 },
             Key::WarnAt | Key::WarnRuntimeAt => Kind::Percents,
             Key::Sleep => Kind::Sleep,
@@ -237,8 +238,8 @@ impl Key {
     /// The built-in value; `None` where the value follows another key or the driver, or is simply absent.
     pub fn default(self) -> Option<Value> {
         let secs = |n| Some(Value::Duration(Duration::from_secs(n)));
-        let minutes = |n: u64| Some(Value::Duration(Duration::from_secs(n * 60)));
-        let hours = |n: u64| Some(Value::Duration(Duration::from_secs(n * 3_600)));
+        let minutes = |n: u64| Some(Value::Duration(Duration::from_mins(n)));
+        let hours = |n: u64| Some(Value::Duration(Duration::from_hours(n)));
         match self {
             Key::AutoPause | Key::ActivityDetection | Key::FlapGuard => Some(Value::Flag(true)),
             Key::Protected | Key::ScaleDown => Some(Value::Flag(false)),
@@ -354,11 +355,10 @@ impl Key {
 
     /// The key that decides when this one is not set, for the explanation.
     pub const fn follows(self) -> Option<Key> {
-        match self {
-            Key::CheckInterval | Key::TelemetryInterval | Key::Snooze | Key::MinNotice => {
-                Some(Key::IdleTimeout)
-            }
-            _ => None,
+        if matches!(self, Key::CheckInterval | Key::TelemetryInterval | Key::Snooze | Key::MinNotice) {
+            Some(Key::IdleTimeout)
+        } else {
+            None
         }
     }
 }

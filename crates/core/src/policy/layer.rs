@@ -35,6 +35,17 @@ pub enum Level {
 }
 
 impl Level {
+    /// Least specific first.
+    pub const ALL: [Level; 7] = [
+        Level::BuiltIn,
+        Level::Global,
+        Level::Region,
+        Level::Type,
+        Level::Group,
+        Level::Owner,
+        Level::Worker,
+    ];
+
     pub const fn code(self) -> &'static str {
         match self {
             Level::BuiltIn => "built-in",
@@ -165,7 +176,7 @@ impl PolicyLayer {
         };
         match name {
             // Seed 002: a microVM wakes in milliseconds, so a minute is long enough.
-            "microvm" => Some(layer.with(Key::IdleTimeout, Value::Duration(Duration::from_secs(60)))),
+            "microvm" => Some(layer.with(Key::IdleTimeout, Value::Duration(Duration::from_mins(1)))),
             // Seed 004: time for a checkpoint; interactive sessions need less, services lie between.
             "gpu" => Some(stop(60)),
             "devcontainer" => Some(stop(30)),

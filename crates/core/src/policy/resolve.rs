@@ -115,10 +115,13 @@ impl Reader<'_> {
 
     /// The duration that was set, or `None` for "never" and for keys that follow another.
     fn duration(&self, key: Key) -> Option<Duration> {
-        self.value(key, |value| match value {
-            Value::Duration(duration) => Some(Some(*duration)),
-            Value::Never => Some(None),
-            _ => None,
+        // "Never" is a value: it must not fall back to the default.
+        self.value(key, |value| {
+            if let Value::Duration(duration) = value {
+                Some(Some(*duration))
+            } else {
+                (*value == Value::Never).then_some(None)
+            }
         })
         .flatten()
     }
@@ -137,14 +140,7 @@ impl Reader<'_> {
     }
 
     fn threshold(&self, signal: Signal) -> f64 {
-        self.value(Key::SignalAbove(signal), |value| match value {
-            Value::Percent(number) | Value::Number(number) => Some(*number),
-            Value::Count(count) => Some(f64::from(*count)),
-            #[expect(clippy::cast_precision_loss, reason = "a threshold beyond 2^53 bytes is no threshold")]
-            Value::Size(bytes) => Some(*bytes as f64),
-            _ => None,
-        })
-        .unwrap_or(0.0)
+        self.value(Key::SignalAbove(signal), Value::as_threshold).unwrap_or(0.0)
     }
 
     fn policy(&self) -> Policy {
@@ -233,13 +229,13 @@ impl Reader<'_> {
 
 /// Five minutes: often enough that a countdown can be trusted, rare enough that ten thousand workers cost
 /// nothing.
-const LONGEST_CHECK: Duration = Duration::from_secs(5 * 60);
+const LONGEST_CHECK: Duration = Duration::from_mins(5);
 /// Half an hour: CML sends its whole history each time it is asked.
-const LONGEST_TELEMETRY: Duration = Duration::from_secs(30 * 60);
+const LONGEST_TELEMETRY: Duration = Duration::from_mins(30);
 /// Five minutes: time to get back to the desk.
-const LONGEST_NOTICE: Duration = Duration::from_secs(5 * 60);
+const LONGEST_NOTICE: Duration = Duration::from_mins(5);
 /// An hour, as both CML seeds have it.
-const LONGEST_SNOOZE: Duration = Duration::from_secs(60 * 60);
+const LONGEST_SNOOZE: Duration = Duration::from_hours(1);
 
 /// What the values that follow `idle_timeout` follow.
 struct Follow {
@@ -250,7 +246,10 @@ struct Follow {
 impl Follow {
     fn interval(&self, longest: Duration) -> Duration {
         self.idle_timeout.map_or(longest, |timeout| {
-            (timeout / self.window.saturating_add(1)).clamp(Duration::from_secs(1), longest)
+            let part = timeout.as_micros() / u128::from(self.window.saturating_add(1));
+            // Whole microseconds, as instants have them: else a sum of intervals is not their multiple.
+            let part = Duration::from_micros(u64::try_from(part).unwrap_or(u64::MAX));
+            part.clamp(Duration::from_secs(1), longest)
         })
     }
 

@@ -116,6 +116,10 @@ pub enum Raw {
 }
 
 impl Raw {
+    fn as_text(&self) -> Option<&str> {
+        if let Raw::Text(text) = self { Some(text) } else { None }
+    }
+
     fn describe(&self) -> Cow<'static, str> {
         match self {
             Raw::Null => "null".into(),
@@ -182,15 +186,23 @@ impl Value {
                 if duration < SHORTEST_INTERVAL { Err(wrong()) } else { Ok(Value::Duration(duration)) }
             }
             // The mistake that killed a job: said in its own words, with the ways to write it right.
-            (Kind::Duration | Kind::Interval | Kind::DurationOrNever, Raw::Integer(number)) => {
+            (Kind::Duration | Kind::Interval | Kind::DurationOrNever, Raw::Integer(number))
+                if *number >= 0 =>
+            {
+                Err(UnitError::BareDuration { number: number.to_string() }.into())
+            }
+            (Kind::Duration | Kind::Interval | Kind::DurationOrNever, Raw::Float(number)) => {
                 Err(UnitError::BareDuration { number: number.to_string() }.into())
             }
             (Kind::Size, Raw::Text(text)) => Ok(Value::Size(units::parse_size(text)?)),
-            (Kind::Size, Raw::Integer(number)) => {
+            (Kind::Size, Raw::Integer(number)) if *number >= 0 => {
+                Err(UnitError::BareSize { number: number.to_string() }.into())
+            }
+            (Kind::Size, Raw::Float(number)) => {
                 Err(UnitError::BareSize { number: number.to_string() }.into())
             }
             (Kind::Percent, Raw::Text(text)) => Ok(Value::Percent(units::parse_percent(text)?)),
-            (Kind::Percent, Raw::Integer(number)) => {
+            (Kind::Percent, Raw::Integer(number)) if *number >= 0 => {
                 Err(UnitError::BarePercent { number: number.to_string() }.into())
             }
             (Kind::Percent, Raw::Float(number)) => {
@@ -199,10 +211,7 @@ impl Value {
             (Kind::Percents, Raw::List(list)) => {
                 let parts = list
                     .iter()
-                    .map(|part| match Value::read(Kind::Percent, part)? {
-                        Value::Percent(percent) => Ok(percent),
-                        _ => Err(wrong()),
-                    })
+                    .map(|part| Value::read(Kind::Percent, part)?.as_threshold().ok_or_else(wrong))
                     .collect::<Result<Vec<f64>, ValueError>>()?;
                 let in_range = parts.iter().all(|part| *part > 0.0 && *part < 100.0);
                 let growing = parts.windows(2).all(|pair| pair[0] < pair[1]);
@@ -219,10 +228,7 @@ impl Value {
             (Kind::Text, Raw::Text(text)) => Ok(Value::Text(text.clone())),
             (Kind::Command, Raw::List(list)) if !list.is_empty() => list
                 .iter()
-                .map(|word| match word {
-                    Raw::Text(text) => Ok(text.clone()),
-                    _ => Err(wrong()),
-                })
+                .map(|word| word.as_text().map(ToString::to_string).ok_or_else(wrong))
                 .collect::<Result<_, _>>()
                 .map(Value::Command),
             (Kind::Sleep, Raw::Text(text)) => SleepMode::ALL
@@ -240,14 +246,25 @@ impl Value {
             }
             (Kind::Reasons, Raw::List(list)) => list
                 .iter()
-                .map(|word| match word {
-                    Raw::Text(text) => PauseReason::from_code(text).ok_or_else(wrong),
-                    _ => Err(wrong()),
-                })
+                .map(|word| word.as_text().and_then(PauseReason::from_code).ok_or_else(wrong))
                 .collect::<Result<Vec<_>, _>>()
                 .map(|reasons| Value::Reasons(PauseReasons::of(reasons))),
             (Kind::Schedule, Raw::Schedule(schedule)) => Ok(Value::Schedule(schedule.clone())),
             _ => Err(wrong()),
+        }
+    }
+
+    /// The number behind a threshold, in its signal's own unit.
+    pub(super) fn as_threshold(&self) -> Option<f64> {
+        if let Value::Percent(number) | Value::Number(number) = self {
+            Some(*number)
+        } else if let Value::Count(count) = self {
+            Some(f64::from(*count))
+        } else if let Value::Size(bytes) = self {
+            #[expect(clippy::cast_precision_loss, reason = "a threshold beyond 2^53 bytes is no threshold")]
+            Some(*bytes as f64)
+        } else {
+            None
         }
     }
 

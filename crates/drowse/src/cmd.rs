@@ -1,0 +1,28 @@
+//! The commands, one file each. To add one: a file, a variant with its arguments, an arm in [`run`].
+
+mod check_config;
+mod reference;
+mod replay;
+
+use std::process::ExitCode;
+
+use clap::Subcommand;
+
+/// What `drowse` can do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    CheckConfig(check_config::Args),
+    Replay(replay::Args),
+    #[command(name = "__reference", hide = true)]
+    Reference(reference::Args),
+}
+
+/// Runs a command. An error is something that kept it from doing its work; a "no" that is its work, such as
+/// an invalid file, is an exit code.
+pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::CheckConfig(args) => check_config::run(args),
+        Command::Replay(args) => replay::run(args),
+        Command::Reference(args) => reference::run(args),
+    }
+}

@@ -1,0 +1,5 @@
+//! The server of Drowse. So far it holds the configuration that everything else will run on.
+
+#![forbid(unsafe_code)]
+
+pub mod config;

@@ -1,0 +1,133 @@
+//! What the tests need beyond the Rust toolchain, and how it is installed.
+//!
+//! **To add something, add a line to a table below.** Each line has a probe, a command that succeeds
+//! exactly when the thing is usable; what is there already is left alone. A thing that cannot be installed
+//! makes the test run fail with how to install it: no test is skipped because something is missing.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, bail};
+
+use crate::workspace::{Workspace, must, stdout};
+
+/// A cargo subcommand that a crate brings.
+#[derive(Debug)]
+struct Tool {
+    name: &'static str,
+    /// Arguments to `cargo`.
+    probe: &'static [&'static str],
+    why: &'static str,
+}
+
+/// Something from Debian's own packages.
+#[derive(Clone, Copy, Debug)]
+struct Package {
+    name: &'static str,
+    /// A program and its arguments.
+    probe: &'static [&'static str],
+    why: &'static str,
+}
+
+const TOOLS: &[Tool] = &[Tool {
+    name: "cargo-nextest",
+    probe: &["nextest", "--version"],
+    why: "runs every test in its own process, so that one cannot hang or poison another",
+}];
+
+/// A container engine gets its line here together with the first test that needs it.
+const PACKAGES: &[Package] = &[Package {
+    name: "postgresql",
+    // The server's own programs are not on the path, and clients alone would not do.
+    probe: &["sh", "-c", "ls /usr/lib/postgresql/*/bin/initdb"],
+    why: "the second engine of the store; its tests start a server of their own",
+}];
+
+/// Installs whatever is missing, saying so before it does.
+pub(crate) fn install(workspace: &Workspace) -> anyhow::Result<()> {
+    for tool in TOOLS {
+        if !succeeds(&mut workspace.cargo(tool.probe.iter().copied())) {
+            println!("{} is missing ({}); installing it", tool.name, tool.why);
+            must(&mut workspace.cargo(["install", "--locked", tool.name])).with_context(|| {
+                format!("install it by hand, then try again: cargo install --locked {}", tool.name)
+            })?;
+        }
+    }
+    debian(&missing(PACKAGES, |probe| match probe {
+        [program, args @ ..] => succeeds(Command::new(program).args(args)),
+        [] => false,
+    }))
+}
+
+fn missing(packages: &[Package], usable: impl Fn(&[&str]) -> bool) -> Vec<Package> {
+    packages.iter().filter(|package| !usable(package.probe)).copied().collect()
+}
+
+/// All packages in one call: the package index is fetched once.
+fn debian(missing: &[Package]) -> anyhow::Result<()> {
+    if missing.is_empty() {
+        return Ok(());
+    }
+    for package in missing {
+        println!("{} is missing ({})", package.name, package.why);
+    }
+    let names: Vec<_> = missing.iter().map(|package| package.name).collect();
+    let by_hand = format!("apt-get install --no-install-recommends {}", names.join(" "));
+    if !Path::new("/etc/debian_version").exists() {
+        bail!("this is no Debian, so install by hand what `{by_hand}` would bring");
+    }
+    println!("installing: {}", names.join(" "));
+    let how = || format!("install by hand as root, then try again: {by_hand}");
+    must(apt()?.arg("update")).with_context(how)?;
+    must(apt()?.args(["install", "--yes", "--no-install-recommends"]).args(names)).with_context(how)
+}
+
+/// An apt-get that asks nothing.
+fn apt() -> anyhow::Result<Command> {
+    let is_root = stdout(Command::new("id").arg("-u"))?.trim() == "0";
+    let mut command = Command::new(if is_root { "env" } else { "sudo" });
+    if !is_root {
+        // `-n`: better an error that says what to do than a password prompt that nobody sees.
+        command.args(["-n", "env"]);
+    }
+    // Through `env`, because sudo drops the environment it is given.
+    command.args(["DEBIAN_FRONTEND=noninteractive", "apt-get"]).stdin(Stdio::null());
+    Ok(command)
+}
+
+fn succeeds(probe: &mut Command) -> bool {
+    probe
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PACKAGES: &[Package] = &[
+        Package { name: "postgresql", probe: &["pg_lsclusters"], why: "the store's second engine" },
+        Package { name: "docker.io", probe: &["docker", "version"], why: "the docker driver" },
+    ];
+
+    fn names(packages: &[Package]) -> Vec<&str> {
+        packages.iter().map(|package| package.name).collect()
+    }
+
+    #[test]
+    fn only_what_the_probe_does_not_find_is_installed() {
+        let found = missing(PACKAGES, |probe| probe == ["docker", "version"]);
+        assert_eq!(names(&found), ["postgresql"]);
+        assert_eq!(names(&missing(PACKAGES, |_| true)), [""; 0]);
+    }
+
+    #[test]
+    fn a_program_that_does_not_exist_or_fails_is_missing() {
+        assert!(succeeds(&mut Command::new("true")));
+        assert!(!succeeds(&mut Command::new("false")));
+        assert!(!succeeds(&mut Command::new("drowse-has-no-such-program")));
+    }
+}
