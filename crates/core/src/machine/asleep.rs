@@ -199,6 +199,11 @@ pub(super) fn finish_stop(draft: &mut Draft, sleep: Sleep, was_paused: bool, exi
 
 /// It was stopped and still is.
 pub(super) fn still_stopped(draft: &mut Draft, sleep: Sleep) {
+    // Or it was frozen, and a start was tried because nobody knew: then that run is over only now.
+    if draft.worker.boot_started_at.is_some() {
+        end_run(draft);
+        draft.effect(Effect::EndLeasedTime);
+    }
     let since = draft.now;
     draft.go(Status::Stopped { since, sleep });
 }

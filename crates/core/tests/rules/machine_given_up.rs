@@ -227,6 +227,17 @@ fn a_pause_for_idleness_is_never_left_frozen_by_a_restart_of_drowse() {
 }
 
 #[test]
+fn a_freeze_cannot_come_late_for_a_run_that_is_over() {
+    let mut bench = Bench::running(Docker);
+    bench.ok(bench.idle()).to(S::Waking, Event::Recovered { power: None });
+    assert!(bench.worker.abandoned.is_some());
+    bench.to(S::Stopped, bench.exits(0));
+    assert_eq!(bench.worker.abandoned, None);
+    bench.see_twice(Power::Paused);
+    assert!(is_external(&bench), "somebody started and froze it");
+}
+
+#[test]
 fn a_stop_for_idleness_that_cannot_be_vouched_for_is_not_carried_on_with() {
     let mut bench = Bench::that_stops();
     bench.ok(bench.idle()).wait(mins(90));
@@ -286,6 +297,15 @@ fn whoever_is_woken_when_drowse_restarts_is_woken_still() {
     bench.ok(Event::DriverReady { intent, boot: Some(bench.new_boot()), started_at: None });
     assert_eq!((bench.kind(), bench.worker.counters.auto_resume), (S::Running, 1));
     assert!(bench.effects.contains(&Effect::EndHolds), "the frozen run is over");
+}
+
+#[test]
+fn a_frozen_run_that_is_found_stopped_after_a_start_was_tried_is_over() {
+    let mut bench = Bench::running(Process);
+    bench.idles().ok(connect()).becomes_unknown().ok(resume()).overdue();
+    bench.to(S::Stopped, bench.look(Power::Stopped));
+    assert_eq!(bench.worker.boot_started_at, None);
+    assert!(bench.effects.contains(&Effect::EndHolds));
 }
 
 #[test]
