@@ -11,6 +11,7 @@
 #[cfg(feature = "client")]
 pub mod client;
 pub mod events;
+pub mod place;
 pub mod problem;
 #[cfg(feature = "openapi")]
 pub mod schema;

@@ -1,6 +1,6 @@
 //! Schemas for what has no type of its own here: instants, durations, and the words of closed sets.
 //!
-//! The types are never made; they stand in `value_type` where a field's own type knows nothing of OpenAPI. The
+//! The types are never made; they stand in `value_type` where a field's own type knows nothing of `OpenAPI`. The
 //! words are read from the core, so that the document cannot name one that the rules do not have.
 
 use std::borrow::Cow;

@@ -1,7 +1,7 @@
 //! `POST backup`: a copy of the database, taken while Drowse runs.
 //!
 //! The answer is the copy itself, so that it lands where it was asked for, on whatever machine that is, and the
-//! API can be made to write nowhere. With PostgreSQL the answer is the problem `backup_elsewhere`.
+//! API can be made to write nowhere. With `PostgreSQL` the answer is the problem `backup_elsewhere`.
 
 use serde::{Deserialize, Serialize};
 

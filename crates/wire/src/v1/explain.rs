@@ -31,19 +31,17 @@ pub struct Reason {
 impl Reason {
     /// Every reason of a verdict.
     pub fn all(verdict: &core::Verdict) -> Vec<Self> {
-        let of = |reason: core::Reason| Self {
-            code: reason.code().to_owned(),
-            signal: match reason {
-                core::Reason::RecentActivity { signal } | core::Reason::UnknownSignal { signal } => {
-                    Some(signal.code().to_owned())
-                }
-                _ => None,
-            },
-            hold: match reason {
-                core::Reason::Held { hold } => Some(hold.code().to_owned()),
-                _ => None,
-            },
-            sentence: verdict.sentence(reason),
+        let of = |reason: core::Reason| {
+            let signal = if let core::Reason::RecentActivity { signal }
+            | core::Reason::UnknownSignal { signal } = reason
+            {
+                Some(signal.code().to_owned())
+            } else {
+                None
+            };
+            let hold =
+                if let core::Reason::Held { hold } = reason { Some(hold.code().to_owned()) } else { None };
+            Self { code: reason.code().to_owned(), signal, hold, sentence: verdict.sentence(reason) }
         };
         verdict.reasons().map(of).collect()
     }

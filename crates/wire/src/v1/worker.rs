@@ -159,9 +159,10 @@ impl Worker {
     pub fn of(view: &WorkerView<'_>) -> Self {
         let WorkerView { worker, evidence, verdict, holds, leases, .. } = *view;
         let selectors = worker.selectors.clone();
-        let failure = match &worker.status {
-            core_status::Status::Failed { message, .. } => Some(message.clone()),
-            _ => None,
+        let failure = if let core_status::Status::Failed { message, .. } = &worker.status {
+            Some(message.clone())
+        } else {
+            None
         };
         Self {
             id: worker.id.to_string(),
