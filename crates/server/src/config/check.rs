@@ -4,10 +4,10 @@
 //! checked; a layer that no listed worker uses, which is there for workers yet to be found, is checked on
 //! top of the global one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use drowse_core::policy::{Conflict, Level, PolicyBook, PolicyLayer, Selectors, conflicts};
+use drowse_core::policy::{Conflict, Level, PolicyBook, Selectors, conflicts};
 
 use super::policy::Layers;
 use super::problem::{Fault, Report};
@@ -46,10 +46,18 @@ fn conflicts_of(book: &PolicyBook, selectors: &Selectors) -> Vec<Conflict> {
 
 /// Somebody whom each layer would be for that is no listed worker's.
 fn unused(book: &PolicyBook, workers: &[Worker]) -> Vec<Selectors> {
-    let is_used = |layer: &PolicyLayer| workers.iter().any(|worker| worker.selectors.select(layer));
+    let mut used = BTreeSet::new();
+    for selectors in workers.iter().map(|worker| &worker.selectors) {
+        used.insert((Level::Global, None));
+        used.insert((Level::Region, selectors.region.as_deref()));
+        used.insert((Level::Type, selectors.kind.as_deref()));
+        used.insert((Level::Group, selectors.group.as_deref()));
+        used.insert((Level::Owner, selectors.owner.as_deref()));
+        used.insert((Level::Worker, Some(selectors.worker.as_str())));
+    }
     book.layers()
         .iter()
-        .filter(|layer| !is_used(layer))
+        .filter(|layer| !used.contains(&(layer.level, layer.name.as_deref())))
         .map(|layer| {
             let mut selectors = Selectors::default();
             let name = layer.name.clone();
@@ -110,10 +118,7 @@ mod tests {
     #[test]
     fn a_conflict_with_a_built_in_value_has_one_place() {
         let expected = "stale_after 40s must be more than two heartbeat intervals (30s each), or one late beat takes a healthy worker offline (stale_after is set by: worker w; heartbeat_interval by: built-in), for worker w";
-        assert_eq!(
-            errors(&format!("{WORKER}policy.stale_after = \"40s\"")),
-            [format!("f:5:22: {expected}")]
-        );
+        assert_eq!(errors(&format!("{WORKER}policy.stale_after = \"40s\"")), [format!("f:5:22: {expected}")]);
     }
 
     #[test]
@@ -132,13 +137,17 @@ mod tests {
         let errors = errors("[policy.owner.o]\nlease_ttl_max = \"2d\"");
         assert_eq!(
             errors,
-            ["f:2:17: lease_ttl_max 2d is longer than lease_ceiling 1d (lease_ttl_max is set by: owner o; lease_ceiling by: built-in)"]
+            [
+                "f:2:17: lease_ttl_max 2d is longer than lease_ceiling 1d (lease_ttl_max is set by: owner o; lease_ceiling by: built-in)"
+            ]
         );
     }
 
     #[test]
     fn what_a_more_specific_layer_mends_is_no_conflict() {
-        let text = format!("[policy.group.g]\ncheck_interval = \"20m\"\nidle_timeout = \"10m\"\n{WORKER}policy.idle_timeout = \"1h\"");
+        let text = format!(
+            "[policy.group.g]\ncheck_interval = \"20m\"\nidle_timeout = \"10m\"\n{WORKER}policy.idle_timeout = \"1h\""
+        );
         assert_eq!(errors(&text), [""; 0]);
     }
 

@@ -62,7 +62,11 @@ pub fn example() -> String {
 
     page.push_str("\n# The settings of workers. These are the fleet's.\n[policy]\n");
     for key in Key::all() {
-        remark(&mut page, &format!("{} Expected: {}.", key.describe(), key.kind().expected()));
+        // A flag says it itself.
+        let is_plain = key.kind() == Kind::Flag;
+        let expected =
+            if is_plain { String::new() } else { format!(" Expected: {}.", key.kind().expected()) };
+        remark(&mut page, &format!("{}{expected}", key.describe()));
         match changed(key) {
             Some(value) => drop(writeln!(page, "{key} = {value}")),
             None => drop(writeln!(page, "#{key} = {}", sample(key))),
@@ -72,7 +76,12 @@ pub fn example() -> String {
     page.push_str(GROUPS);
 
     page.push_str("\n# Workers that are listed. Others are found by the drivers, see below.\n");
-    listed(&mut page, "process", &["owner", "group", "listen", "target", "price_per_hour", "paused_price_per_hour"], worker::PROCESS);
+    listed(
+        &mut page,
+        "process",
+        &["owner", "group", "listen", "target", "price_per_hour", "paused_price_per_hour"],
+        worker::PROCESS,
+    );
     listed(&mut page, "docker", &["type"], &worker::DOCKER[..1]);
     listed(&mut page, "qemu", &[], worker::QEMU);
     listed(&mut page, "ec2", &["region"], worker::EC2);
@@ -148,7 +157,7 @@ fn remark(page: &mut String, text: &str) {
     for word in text.split(' ') {
         if line.chars().count() + 1 + word.chars().count() > WIDTH {
             let _ = writeln!(page, "{line}");
-            line = "#".to_owned();
+            line.truncate(1);
         }
         line.push(' ');
         line.push_str(word);
@@ -218,7 +227,8 @@ mod tests {
     #[test]
     fn the_example_is_right_and_has_the_groups() {
         let config = parse(&example());
-        let groups: Vec<String> = config.policy.layers().iter().map(|layer| layer.origin().to_string()).collect();
+        let groups: Vec<String> =
+            config.policy.layers().iter().map(|layer| layer.origin().to_string()).collect();
         assert_eq!(groups, ["global", "group faculty", "group researcher", "group student"]);
         let global = &config.policy.layers()[0].values;
         assert_eq!(global.keys().collect::<Vec<_>>(), [&Key::StartupGrace]);

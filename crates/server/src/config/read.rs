@@ -59,32 +59,39 @@ pub(super) fn flag(value: &DeValue<'_>) -> Result<bool, Fault> {
 
 /// A duration of at least a second.
 pub(super) fn interval(value: &DeValue<'_>) -> Result<Duration, Fault> {
-    match self::value(Kind::Interval, value)? {
-        Value::Duration(duration) => Ok(duration),
-        _ => Err(wrong("a duration", value)),
+    if let Value::Duration(duration) = self::value(Kind::Interval, value)? {
+        Ok(duration)
+    } else {
+        Err(wrong("a duration", value))
     }
 }
 
 pub(super) fn count(least: u32, most: u32) -> impl Fn(&DeValue<'_>) -> Result<u32, Fault> {
-    move |value| match self::value(Kind::Count { least, most }, value)? {
-        Value::Count(count) => Ok(count),
-        _ => Err(wrong("a whole number", value)),
+    move |value| {
+        if let Value::Count(count) = self::value(Kind::Count { least, most }, value)? {
+            Ok(count)
+        } else {
+            Err(wrong("a whole number", value))
+        }
     }
 }
 
 pub(super) fn size(value: &DeValue<'_>) -> Result<u64, Fault> {
-    match self::value(Kind::Size, value)? {
-        Value::Size(bytes) => Ok(bytes),
-        _ => Err(wrong("a size", value)),
+    if let Value::Size(bytes) = self::value(Kind::Size, value)? {
+        Ok(bytes)
+    } else {
+        Err(wrong("a size", value))
     }
 }
 
 /// A program and its arguments.
 pub(super) fn command(value: &DeValue<'_>) -> Result<Vec<String>, Fault> {
-    match self::value(Kind::Command, value)? {
-        Value::Command(words) if !words[0].is_empty() => Ok(words),
-        _ => Err(wrong(Kind::Command.expected(), value)),
+    if let Value::Command(words) = self::value(Kind::Command, value)?
+        && !words[0].is_empty()
+    {
+        return Ok(words);
     }
+    Err(wrong(Kind::Command.expected(), value))
 }
 
 /// A list of texts, at least one.
@@ -123,8 +130,7 @@ pub(super) fn address(value: &DeValue<'_>) -> Result<SocketAddr, Fault> {
 pub(super) fn url(value: &DeValue<'_>) -> Result<String, Fault> {
     let expected = || wrong("a URL such as \"https://cml.example:443\"", value);
     let text = value.as_str().ok_or_else(expected)?;
-    let rest =
-        text.strip_prefix("https://").or_else(|| text.strip_prefix("http://")).ok_or_else(expected)?;
+    let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://")).ok_or_else(expected)?;
     let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
     if host.contains('@') {
         return Err(Fault::Secret { instead: "the URL without it" });
@@ -172,7 +178,9 @@ mod tests {
         for toml in ["\"http://127.0.0.1:5000\"", "\"https://cml.example/x?y\""] {
             assert!(read(url, toml).is_ok(), "{toml}");
         }
-        for toml in ["\"cml.example\"", "\"ftp://x\"", "\"https://\"", "\"https:///x\"", "\"http://a b\"", "3"] {
+        for toml in
+            ["\"cml.example\"", "\"ftp://x\"", "\"https://\"", "\"https:///x\"", "\"http://a b\"", "3"]
+        {
             assert!(read(url, toml).unwrap_err().starts_with("expected a URL"), "{toml}");
         }
         assert!(read(url, "\"https://me:pw@host\"").unwrap_err().starts_with("secrets do not stand"));
