@@ -8,6 +8,7 @@
 
 mod bench;
 mod ci;
+mod explore;
 mod needs;
 mod reference;
 mod step;
@@ -26,6 +27,7 @@ usage: cargo xtask COMMAND
   test [FILTER...]     install what the tests need, run all tests and doc tests
   ci [--after-tests]   format, lints, tests, docs, generated files; --after-tests leaves the tests out
   gen [--check]        write the generated files; --check only says which are stale
+  explore FIRST COUNT  run the property tests from other seeds than the usual one
   bench NAME           run a benchmark and refresh docs/benchmarks/NAME.md (names: core)
 ";
 
@@ -56,6 +58,7 @@ fn run(args: &[&str]) -> anyhow::Result<()> {
         ["ci", "--after-tests"] => ci::run(&Workspace::find()?, ci::Tests::AlreadyRun),
         ["gen"] => reference::run(&Workspace::find()?, reference::Mode::Write),
         ["gen", "--check"] => reference::run(&Workspace::find()?, reference::Mode::Check),
+        ["explore", args @ ..] => explore::run(&Workspace::find()?, args),
         ["bench"] => bail!("which benchmark?\n\n{USAGE}"),
         ["bench", name] => bench::run(&Workspace::find()?, name),
         [command @ ("ci" | "gen" | "bench"), rest @ ..] => {

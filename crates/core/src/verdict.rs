@@ -201,8 +201,8 @@ pub fn judge(snapshot: &Snapshot<'_>, policy: &Policy, now: Timestamp) -> Verdic
     };
     let blocker = target::blocker(snapshot, policy);
     let (sleeps, next_check_at) = Sleeps::foresee(snapshot, policy, aim, blocker);
-    let target = sleeps.earliest(&runtime, &forced, deletes);
-    let target_pause_at = target.map(|(at, _)| at.max(now));
+    let target = sleeps.earliest(&runtime, &forced, deletes, now);
+    let target_pause_at = target.map(|(at, _)| at);
 
     // FYI for the exempt, a real warning for the others; neither on old news, nor while braked.
     let warns = snapshot.check_began_at.is_some() && is_running && policy.auto_pause && is_clear;

@@ -259,6 +259,7 @@ impl Sleeps {
         runtime: &Limit,
         forced: &Limit,
         deletes: bool,
+        now: Timestamp,
     ) -> Option<(Timestamp, PauseReason)> {
         let idle = if deletes { PauseReason::ScaleDown } else { PauseReason::IdleTimeout };
         [
@@ -268,7 +269,8 @@ impl Sleeps {
             (self.gentle.pause_at, PauseReason::Schedule),
         ]
         .into_iter()
-        .filter_map(|(at, reason)| Some((at?, reason)))
+        // What is overdue is due now, and of several the strongest is acted on.
+        .filter_map(|(at, reason)| Some((at?.max(now), reason)))
         .min_by_key(|(at, _)| *at)
     }
 

@@ -11,15 +11,15 @@ fn folder() -> PathBuf {
 fn scenarios() -> Vec<(String, Scenario)> {
     let mut files: Vec<PathBuf> = std::fs::read_dir(folder())
         .expect("the scenarios folder is part of the repository")
-        .map(|entry| entry.unwrap().path())
+        .map(|entry| entry.expect("the folder can be read").path())
         .filter(|path| path.extension().is_some_and(|extension| extension == "toml"))
         .collect();
     files.sort();
     files
         .into_iter()
         .map(|path| {
-            let name = path.file_stem().unwrap().to_string_lossy().into_owned();
-            let text = std::fs::read_to_string(&path).unwrap();
+            let name = path.file_stem().expect("a file has a name").to_string_lossy().into_owned();
+            let text = std::fs::read_to_string(&path).expect("a scenario can be read");
             let scenario =
                 toml::from_str(&text).unwrap_or_else(|error| panic!("scenarios/{name}.toml: {error}"));
             (name, scenario)

@@ -109,20 +109,17 @@ fn slept(ran: &Ran) -> (String, String) {
 
 fn as_text(ran: &Ran) -> String {
     let (frozen, stopped) = slept(ran);
-    let mut text = format!("{}: {}\n", ran.name, ran.scenario.title);
-    for line in &ran.lines {
-        text.push_str(&format!("  {line}\n"));
-    }
-    text.push_str(&format!("  asleep through Drowse: frozen {frozen}, stopped {stopped}\n"));
+    let mut lines = vec![format!("{}: {}", ran.name, ran.scenario.title)];
+    lines.extend(ran.lines.iter().map(|line| format!("  {line}")));
+    lines.push(format!("  asleep through Drowse: frozen {frozen}, stopped {stopped}"));
     if !ran.is_as_expected() {
-        text.push_str("  NOT AS EXPECTED; the file says:\n");
+        lines.push("  NOT AS EXPECTED; the file says:".to_owned());
         for line in &ran.scenario.expect {
             let mark = if ran.lines.contains(line) { ' ' } else { '!' };
-            text.push_str(&format!("  {mark} {line}\n"));
+            lines.push(format!("  {mark} {line}"));
         }
     }
-    text.push('\n');
-    text
+    format!("{}\n\n", lines.join("\n"))
 }
 
 fn as_json(ran: &Ran) -> serde_json::Value {
