@@ -15,10 +15,10 @@ pub(crate) const NO_ANSWER: u8 = 3;
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Connection")]
 pub(crate) struct Connect {
-    /// Where Drowse answers; else DROWSE_URL with DROWSE_TOKEN, else the address in the data folder.
+    /// Where Drowse answers; else `DROWSE_URL` with `DROWSE_TOKEN`, else the address in the data folder.
     #[arg(long, value_name = "URL")]
     url: Option<String>,
-    /// The data folder of a Drowse on this machine; else DROWSE_DATA, else ./drowse-data.
+    /// The data folder of a Drowse on this machine; else `DROWSE_DATA`, else ./drowse-data.
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
 }

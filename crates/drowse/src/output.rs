@@ -29,7 +29,10 @@ pub(crate) fn json(value: &impl Serialize) -> anyhow::Result<()> {
 }
 
 /// A table with a heading; nothing but the heading if there are no rows.
-pub(crate) fn table<const N: usize>(heading: [&str; N], rows: impl IntoIterator<Item = [String; N]>) -> String {
+pub(crate) fn table<const N: usize>(
+    heading: [&str; N],
+    rows: impl IntoIterator<Item = [String; N]>,
+) -> String {
     let heading = heading.map(str::to_owned).to_vec();
     let rows: Vec<Vec<String>> =
         std::iter::once(heading).chain(rows.into_iter().map(|row| row.to_vec())).collect();

@@ -178,11 +178,17 @@ pub struct Explanation {
     /// The earliest pause if nothing more happens.
     #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::schema::Instant>))]
     pub target_pause_at: Option<Timestamp>,
+    /// What that pause will be for.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::schema::SleepReason>))]
+    pub target_pause_reason: Option<String>,
     /// Why there is none.
     pub target_pause_blocked_by: Option<String>,
     /// When `max_runtime` stops it.
     #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::schema::Instant>))]
     pub runtime_ends_at: Option<Timestamp>,
+    /// When a window of its schedule puts it to sleep.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::schema::Instant>))]
+    pub schedule_sleeps_at: Option<Timestamp>,
     /// When it is looked at next.
     #[cfg_attr(feature = "openapi", schema(value_type = crate::schema::Instant))]
     pub next_check_at: Timestamp,
@@ -223,8 +229,10 @@ impl Explanation {
             window: verdict.window,
             snooze_until: verdict.snooze_until,
             target_pause_at: verdict.target_pause_at,
+            target_pause_reason: verdict.target_pause_reason.map(|reason| reason.code().to_owned()),
             target_pause_blocked_by: verdict.target_pause_blocked_by.map(|by| by.code().to_owned()),
             runtime_ends_at: verdict.runtime_ends_at,
+            schedule_sleeps_at: verdict.schedule_sleeps_at,
             next_check_at: verdict.next_check_at,
             reasons: Reason::all(verdict),
             would_have_to_change: explanation.would_have_to_change.clone(),

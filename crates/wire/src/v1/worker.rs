@@ -92,6 +92,9 @@ pub struct Worker {
     /// The earliest pause if nothing more happens; in observe mode, when it would be.
     #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::schema::Instant>))]
     pub target_pause_at: Option<Timestamp>,
+    /// What that pause will be for.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::schema::SleepReason>))]
+    pub target_pause_reason: Option<String>,
     /// Why there is none.
     pub target_pause_blocked_by: Option<String>,
     /// When `max_runtime` stops it.
@@ -196,6 +199,7 @@ impl Worker {
             auto_pause_enabled: verdict.auto_pause_enabled,
             eligible_for_pause: verdict.eligible,
             target_pause_at: verdict.target_pause_at,
+            target_pause_reason: verdict.target_pause_reason.map(|reason| reason.code().to_owned()),
             target_pause_blocked_by: verdict.target_pause_blocked_by.map(|by| by.code().to_owned()),
             runtime_ends_at: verdict.runtime_ends_at,
             next_check_at: verdict.next_check_at,

@@ -162,8 +162,8 @@ fn a_stream_goes_on_after_the_last_event_that_was_seen() {
         })
         .collect();
     assert_eq!(ids, ["1f-42", "1f-43"]);
-    let last = stream.last_event_id().map(str::to_owned);
-    let mut stream = client.stream(&EventQuery::default(), last.as_deref()).unwrap();
+    let seen = stream.last_event_id().map(str::to_owned);
+    let mut stream = client.stream(&EventQuery::default(), seen.as_deref()).unwrap();
     assert_eq!(stream.next().unwrap().unwrap(), Streamed::Lost);
     assert!(server.asked()[1].headers.contains("last-event-id: 1f-43"));
 }

@@ -88,7 +88,7 @@ fn add_fields(value: &mut Value, free: &BTreeSet<&'static str>) {
 #[test]
 fn every_message_is_known_here() {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/v1.rs");
-    let source = std::fs::read_to_string(source).unwrap();
+    let source = std::fs::read_to_string(source).expect("a golden file");
     let known: BTreeSet<&str> = messages()
         .iter()
         .map(|message| message.name)
@@ -110,7 +110,7 @@ fn every_message_is_known_here() {
 #[test]
 fn every_golden_file_is_some_messages() {
     let known: BTreeSet<PathBuf> = messages().iter().map(|message| file_of(message.name)).collect();
-    let found = std::fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().path());
+    let found = std::fs::read_dir(folder()).expect("a golden file").map(|entry| entry.unwrap().path());
     let orphans: Vec<_> = found.filter(|path| !known.contains(path)).collect();
     assert!(orphans.is_empty(), "nothing reads {orphans:?}");
 }
