@@ -28,6 +28,8 @@ pub(super) fn check() -> Check {
     }
 }
 
+const REQUEST: &[u8] = b"GET /_ping HTTP/1.0\r\nHost: docker\r\n\r\n";
+
 const USED_FOR: &str = "workers that are containers";
 
 fn at(socket: &Path) -> Check {
@@ -55,7 +57,7 @@ fn ping(socket: &Path) -> io::Result<String> {
     let mut stream = UnixStream::connect(socket)?;
     stream.set_read_timeout(Some(ANSWER_WITHIN))?;
     stream.set_write_timeout(Some(ANSWER_WITHIN))?;
-    stream.write_all(b"GET /_ping HTTP/1.0\r\nHost: docker\r\n\r\n")?;
+    stream.write_all(REQUEST)?;
     let mut answer = Vec::new();
     stream.take(64 << 10).read_to_end(&mut answer)?;
     let answer = String::from_utf8_lossy(&answer);
@@ -81,7 +83,8 @@ mod tests {
         let listener = UnixListener::bind(&socket).unwrap();
         let server = std::thread::spawn(move || {
             let (mut stream, _) = listener.accept().unwrap();
-            let mut asked = [0; 16];
+            // All of it: what is left unread when a socket is closed resets the connection.
+            let mut asked = [0; REQUEST.len()];
             stream.read_exact(&mut asked).unwrap();
             stream.write_all(answer).unwrap();
         });
