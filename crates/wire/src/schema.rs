@@ -191,3 +191,35 @@ impl ToSchema for PolicyLevel {
         "Level".into()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use drowse_core::reason::ResumeReason;
+
+    use super::*;
+
+    #[test]
+    fn the_reasons_of_a_resume_are_those_of_the_core() {
+        let listed = serde_json::to_value(WakeReason::schema()).unwrap();
+        let all = [
+            ResumeReason::Manual,
+            ResumeReason::Wake,
+            ResumeReason::External,
+            ResumeReason::Schedule,
+            ResumeReason::Undo,
+            ResumeReason::Restart,
+        ];
+        for reason in all {
+            // A new variant fails to compile here and belongs into both lists.
+            match reason {
+                ResumeReason::Manual
+                | ResumeReason::Wake
+                | ResumeReason::External
+                | ResumeReason::Schedule
+                | ResumeReason::Undo
+                | ResumeReason::Restart => {}
+            }
+        }
+        assert_eq!(listed["enum"], serde_json::json!(all.map(ResumeReason::code)));
+    }
+}

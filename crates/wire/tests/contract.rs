@@ -7,6 +7,9 @@ mod client;
 mod fleet;
 #[path = "contract/golden.rs"]
 mod golden;
+#[path = "contract/openapi.rs"]
+#[cfg(feature = "openapi")]
+mod openapi;
 #[path = "contract/registry.rs"]
 mod registry;
 #[path = "contract/server.rs"]

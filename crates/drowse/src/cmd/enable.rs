@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use super::idle_detection::{self, Common};
 use crate::connect::after_help;
 
-/// Let Drowse put workers to sleep again: their own switch, below that of every other layer.
+/// Let Drowse put workers to sleep again when they are idle, unless another layer says no.
 #[derive(Debug, clap::Args)]
 #[command(after_help = after_help("  drowse enable web
   drowse enable web db"))]

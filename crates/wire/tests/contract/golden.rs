@@ -16,7 +16,7 @@ const NO_MESSAGES: &[(&str, &str)] = &[
 ];
 
 /// Messages that keep every field, known or not, on purpose.
-const OPEN: &[&str] = &["Problem", "RegisterWorker"];
+pub(crate) const OPEN: &[&str] = &["Problem", "RegisterWorker"];
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
