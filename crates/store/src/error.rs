@@ -58,6 +58,10 @@ pub enum StoreError {
     /// A worker must be locked before those that sort after it, and before the fleet. A defect of ours.
     #[error("{wanted} is locked too late: {held} is held already")]
     LockOrder { wanted: String, held: String },
+    /// A transaction was begun inside another one of the same thread, which could wait for itself. A defect of
+    /// ours.
+    #[error("a transaction was begun inside another one")]
+    Nested,
     /// A statement of the transaction failed and the failure was passed over. A defect of ours.
     #[error("the transaction had failed already")]
     Failed,

@@ -91,7 +91,21 @@ impl Store {
         batch: &[Arrival],
         flushed_through: Timestamp,
     ) -> Result<Flushed, StoreError> {
-        self.tx(|t| t.write_evidence(replica, batch, flushed_through))?;
+        let rows = merged(batch);
+        // Others wait for the one writer of SQLite meanwhile, and a wake can go between two parts. Only the last
+        // one says how far it is; who repeats a flush that failed half-way writes the same rows again.
+        let (last, parts) = match rows.chunks(self.dialect.flush_at_once).collect::<Vec<_>>().split_last() {
+            Some((last, parts)) => (*last, parts.to_vec()),
+            None => Default::default(),
+        };
+        for part in parts {
+            self.tx(|t| t.write_evidence(part))?;
+        }
+        self.tx(|t| {
+            t.write_evidence(last)?;
+            // In the same transaction: whoever sees the time sees the evidence too.
+            t.set_flushed_through(replica, flushed_through)
+        })?;
         if batch.is_empty() {
             return Ok(Flushed::default());
         }
@@ -101,25 +115,13 @@ impl Store {
 }
 
 impl Tx<'_> {
-    fn write_evidence(
-        &self,
-        replica: &str,
-        batch: &[Arrival],
-        flushed_through: Timestamp,
-    ) -> Result<(), StoreError> {
-        if !batch.is_empty() {
-            // One row for each key, or PostgreSQL refuses the statement.
-            let mut rows: BTreeMap<(&WorkerId, &str), Arrival> = BTreeMap::new();
-            for arrival in batch {
-                rows.entry((&arrival.worker, &arrival.source))
-                    .and_modify(|kept| kept.merge(arrival))
-                    .or_insert_with(|| arrival.clone());
-            }
-            let rows: Vec<_> = rows.values().map(Arrival::columns).collect();
-            self.execute(self.dialect().flush_evidence, &[(&to_json(&rows)).into()])?;
+    fn write_evidence(&self, rows: &[Arrival]) -> Result<(), StoreError> {
+        if rows.is_empty() {
+            return Ok(());
         }
-        // In the same transaction: whoever sees the time sees the evidence too.
-        self.set_flushed_through(replica, flushed_through)
+        let rows: Vec<_> = rows.iter().map(Arrival::columns).collect();
+        self.execute(self.dialect().flush_evidence, &[(&to_json(&rows)).into()])?;
+        Ok(())
     }
 
     pub(crate) fn save_checked(&self, worker: &WorkerId, checked: &Checked) -> Result<(), StoreError> {
@@ -196,6 +198,18 @@ impl View<'_> {
         )?;
         Ok(found.flatten())
     }
+}
+
+/// One row for each key, in the order of the keys: PostgreSQL refuses a statement with the same row twice, and
+/// two replicas that write the same rows in another order wait for each other.
+fn merged(batch: &[Arrival]) -> Vec<Arrival> {
+    let mut rows: BTreeMap<(&WorkerId, &str), Arrival> = BTreeMap::new();
+    for arrival in batch {
+        rows.entry((&arrival.worker, &arrival.source))
+            .and_modify(|kept| kept.merge(arrival))
+            .or_insert_with(|| arrival.clone());
+    }
+    rows.into_values().collect()
 }
 
 impl Arrival {

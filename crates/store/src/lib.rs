@@ -4,6 +4,24 @@
 //! - **Whatever takes, renews or ends a hold or changes a status has locked the worker's row first**, and has
 //!   read only then. The types say so: [`Locked`] is the only way to such a change, and
 //!   [`Tx::lock_worker`] the only way to a [`Locked`].
+//!
+//!   ```compile_fail,E0599
+//!   # use drowse_core::hold::Hold;
+//!   # use drowse_store::{Store, StoreError};
+//!   fn without_a_lock(store: &Store, hold: &Hold) -> Result<(), StoreError> {
+//!       store.tx(|t| t.take_hold(hold)) // there is no such thing
+//!   }
+//!   ```
+//!   ```
+//!   # use drowse_core::{hold::Hold, id::WorkerId};
+//!   # use drowse_store::{Store, StoreError};
+//!   fn with_a_lock(store: &Store, id: &WorkerId, hold: &Hold) -> Result<(), StoreError> {
+//!       store.tx(|t| match t.lock_worker(id)? {
+//!           Some(mut worker) => worker.take_hold(hold),
+//!           None => Err(StoreError::NoWorker(id.clone())),
+//!       })
+//!   }
+//!   ```
 //! - **A transaction is a synchronous closure.** No await and no call of a driver fits inside.
 //! - Locks are taken in one order: workers by id, then the fleet (policy, exemptions, brake), the journal
 //!   last. A transaction that tries another order fails at once, on the engine that has no such locks too.

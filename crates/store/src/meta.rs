@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use drowse_core::Timestamp;
+
 use crate::error::StoreError;
 use crate::tx::{Tx, View};
 
@@ -23,6 +25,15 @@ impl View<'_> {
     pub fn epoch(&self) -> Result<Epoch, StoreError> {
         let text = self.meta("epoch")?.unwrap_or_default();
         Ok(Epoch(u64::from_str_radix(&text, 16).unwrap_or_default()))
+    }
+
+    /// What time it is for the database, where it has a clock of its own: the one that all replicas share. An
+    /// embedded database has none, and the process's own will do.
+    pub fn database_time(&self) -> Result<Option<Timestamp>, StoreError> {
+        match self.dialect().clock {
+            Some(statement) => self.query_one(statement, &[], |row| row.at(0)),
+            None => Ok(None),
+        }
     }
 
     pub(crate) fn renew_epoch(&self, epoch: Epoch) -> Result<(), StoreError> {

@@ -30,6 +30,8 @@ pub(crate) const DIALECT: Dialect = Dialect {
     migrations: &[include_str!("../migrations/postgres/0001_first.sql")],
     lock_migration: Some("SELECT pg_advisory_xact_lock(1685221239, 3)"),
     identity: Some("SELECT oid::text FROM pg_database WHERE datname = current_database()"),
+    // Not `now()`, which is the beginning of the transaction.
+    clock: Some("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"),
     lock_journal: Some("SELECT pg_advisory_xact_lock(1685221239, 1)"),
     lock_fleet: Some("SELECT pg_advisory_xact_lock(1685221239, 2)"),
     share_fleet: Some("SELECT pg_advisory_xact_lock_shared(1685221239, 2)"),
@@ -39,7 +41,7 @@ pub(crate) const DIALECT: Dialect = Dialect {
     // MATERIALIZED: else the planner may run the inner part once per row, and claim more than asked for.
     claim_due: "WITH due AS MATERIALIZED (
             SELECT id FROM worker
-            WHERE next_check_at <= $3 AND (claim_until IS NULL OR claim_until <= $3)
+            WHERE next_check_at <= $3
                 AND ($4::text IS NULL OR site IN (SELECT json_array_elements_text($4::text::json)))
             ORDER BY next_check_at LIMIT $5 FOR NO KEY UPDATE SKIP LOCKED)
         UPDATE worker
@@ -51,7 +53,7 @@ pub(crate) const DIALECT: Dialect = Dialect {
     flush_evidence: "INSERT INTO evidence (worker_id, source, boot, activity_at, read_at, doc)
         SELECT value ->> 0, value ->> 1, value ->> 2, (value ->> 3)::bigint, (value ->> 4)::bigint, value ->> 5
         FROM json_array_elements($1::text::json)
-        WHERE EXISTS (SELECT FROM worker WHERE id = value ->> 0)
+        WHERE EXISTS (SELECT FROM worker WHERE id = value ->> 0 AND removed_at IS NULL)
         ORDER BY 1, 2
         ON CONFLICT (worker_id, source) DO UPDATE SET
             activity_at = CASE
@@ -60,6 +62,8 @@ pub(crate) const DIALECT: Dialect = Dialect {
             boot = CASE WHEN excluded.read_at >= evidence.read_at THEN excluded.boot ELSE evidence.boot END,
             doc = CASE WHEN excluded.read_at >= evidence.read_at THEN excluded.doc ELSE evidence.doc END,
             read_at = greatest(excluded.read_at, evidence.read_at)",
+    // Nobody waits for it, and each commit waits for the disk.
+    flush_at_once: 10_000,
     touched: "SELECT w.id, w.status, max(e.activity_at)
         FROM worker w JOIN evidence e ON e.worker_id = w.id
         WHERE w.id IN (SELECT json_array_elements_text($1::text::json)) AND e.activity_at > w.sleep_at

@@ -205,6 +205,8 @@ pub(crate) struct Dialect {
     pub(crate) lock_migration: Option<&'static str>,
     /// Which database this is; another answer than last time means that it was restored elsewhere.
     pub(crate) identity: Option<&'static str>,
+    /// What time it is for the database.
+    pub(crate) clock: Option<&'static str>,
     /// Keeps journal ids in commit order.
     pub(crate) lock_journal: Option<&'static str>,
     /// Taken by who changes policy, exemptions or the brake.
@@ -213,10 +215,13 @@ pub(crate) struct Dialect {
     pub(crate) share_fleet: Option<&'static str>,
     /// `$1` id. A worker's row, so that nobody else changes it before the end of the transaction.
     pub(crate) lock_worker: &'static str,
-    /// `$1` now, `$2` by, `$3` until, `$4` sites as a JSON array or null for all, `$5` how many.
+    /// `$1` by, `$2` until, `$3` now, `$4` sites as a JSON array or null for all, `$5` how many. Who is claimed is
+    /// not due before the end of the claim, so due is all it asks.
     pub(crate) claim_due: &'static str,
     /// `$1` rows as a JSON array of arrays.
     pub(crate) flush_evidence: &'static str,
+    /// How many of them in one transaction.
+    pub(crate) flush_at_once: usize,
     /// `$1` worker ids as a JSON array.
     pub(crate) touched: &'static str,
     /// `$1` rows as a JSON array of arrays.

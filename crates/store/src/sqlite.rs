@@ -18,6 +18,7 @@ pub(crate) const DIALECT: Dialect = Dialect {
     migrations: &[include_str!("../migrations/sqlite/0001_first.sql")],
     lock_migration: None,
     identity: None,
+    clock: None,
     lock_journal: None,
     lock_fleet: None,
     share_fleet: None,
@@ -28,14 +29,14 @@ pub(crate) const DIALECT: Dialect = Dialect {
         SET claim_by = $1, claim_until = $2, claim_gen = claim_gen + 1, next_check_at = $2, nudge_at = NULL
         WHERE id IN (
             SELECT id FROM worker
-            WHERE next_check_at <= $3 AND (claim_until IS NULL OR claim_until <= $3)
+            WHERE next_check_at <= $3
                 AND ($4 IS NULL OR site IN (SELECT value FROM json_each($4)))
             ORDER BY next_check_at LIMIT $5)
         RETURNING id, claim_gen",
     flush_evidence: "INSERT INTO evidence (worker_id, source, boot, activity_at, read_at, doc)
         SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5
         FROM json_each($1)
-        WHERE EXISTS (SELECT 1 FROM worker WHERE id = value ->> 0)
+        WHERE EXISTS (SELECT 1 FROM worker WHERE id = value ->> 0 AND removed_at IS NULL)
         ON CONFLICT (worker_id, source) DO UPDATE SET
             activity_at = CASE
                 WHEN evidence.activity_at IS NULL OR excluded.activity_at > evidence.activity_at
@@ -43,6 +44,8 @@ pub(crate) const DIALECT: Dialect = Dialect {
             boot = CASE WHEN excluded.read_at >= evidence.read_at THEN excluded.boot ELSE evidence.boot END,
             doc = CASE WHEN excluded.read_at >= evidence.read_at THEN excluded.doc ELSE evidence.doc END,
             read_at = max(excluded.read_at, evidence.read_at)",
+    // About 5 ms of the one writer.
+    flush_at_once: 500,
     touched: "SELECT w.id, w.status, max(e.activity_at)
         FROM worker w JOIN evidence e ON e.worker_id = w.id
         WHERE w.id IN (SELECT value FROM json_each($1)) AND e.activity_at > w.sleep_at

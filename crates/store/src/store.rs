@@ -1,12 +1,13 @@
 //! A database, open.
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::StoreError;
 use crate::pool::{Lane, Pool};
-use crate::sql::{Connection, Mode};
+use crate::sql::{Connection, Dialect, Mode};
 use crate::tx::{Tx, View};
 use crate::{Epoch, migrate, postgres, sqlite};
 
@@ -52,6 +53,7 @@ pub struct Store {
     readers: Arc<Pool<Connection>>,
     /// Where the file is (SQLite).
     path: Option<Arc<Path>>,
+    pub(crate) dialect: &'static Dialect,
 }
 
 impl Store {
@@ -78,6 +80,7 @@ impl Store {
             writers: Arc::new(Pool::new(vec![writer])),
             readers: Arc::new(Pool::new(readers)),
             path: Some(path.into()),
+            dialect: &sqlite::DIALECT,
         })
     }
 
@@ -90,12 +93,13 @@ impl Store {
             .map(|_| Ok(Connection::Postgres(Box::new(postgres::Connection::new(url, options)?))))
             .collect::<Result<Vec<_>, StoreError>>()?;
         let pool = Arc::new(Pool::new(connections));
-        Ok(Self { writers: Arc::clone(&pool), readers: pool, path: None })
+        Ok(Self { writers: Arc::clone(&pool), readers: pool, path: None, dialect: &postgres::DIALECT })
     }
 
     /// Runs `work` in a transaction: all of it is done, or nothing.
     ///
-    /// It is committed when `work` answers `Ok`, and rolled back when it answers `Err` or panics.
+    /// It is committed when `work` answers `Ok`, and rolled back when it answers `Err` or panics. Inside of it,
+    /// another transaction of the same store is refused.
     pub fn tx<T, E: From<StoreError>>(&self, work: impl FnOnce(&Tx<'_>) -> Result<T, E>) -> Result<T, E> {
         self.tx_in(Lane::Ordinary, work)
     }
@@ -106,6 +110,7 @@ impl Store {
         lane: Lane,
         work: impl FnOnce(&Tx<'_>) -> Result<T, E>,
     ) -> Result<T, E> {
+        let _inside = Inside::enter(self)?;
         let mut connection = self.writers.take(lane);
         connection.begin(Mode::Write)?;
         let tx = Tx::new(&connection);
@@ -116,6 +121,7 @@ impl Store {
 
     /// Runs `work` on one consistent view of the database.
     pub fn read<T, E: From<StoreError>>(&self, work: impl FnOnce(&View<'_>) -> Result<T, E>) -> Result<T, E> {
+        let _inside = Inside::enter(self)?;
         let mut connection = self.readers.take(Lane::Ordinary);
         connection.begin(Mode::Read)?;
         let view = View::new(&connection);
@@ -152,6 +158,36 @@ impl Store {
             let _ = std::fs::remove_file(&partial);
         }
         copied
+    }
+}
+
+thread_local! {
+    /// The stores of which this thread is inside a transaction.
+    static INSIDE: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
+}
+
+/// That this thread is inside a transaction of a store.
+///
+/// A second one would wait for the connection that the first one has: always on SQLite, and on PostgreSQL once
+/// as many threads do so as there are connections. So it is refused, before anybody has to find out.
+struct Inside(usize);
+
+impl Inside {
+    fn enter(store: &Store) -> Result<Self, StoreError> {
+        let which = Arc::as_ptr(&store.writers).addr();
+        INSIDE.with_borrow_mut(|inside| {
+            if inside.contains(&which) {
+                return Err(StoreError::Nested);
+            }
+            inside.push(which);
+            Ok(Self(which))
+        })
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        INSIDE.with_borrow_mut(|inside| inside.retain(|which| *which != self.0));
     }
 }
 

@@ -13,7 +13,7 @@ use crate::id::Generation;
 use crate::journal::Entry;
 use crate::reason::{PauseReason, SleepMode};
 use crate::refusal::Refusal;
-use crate::status::{Sleep, Stage, Status, StatusKind};
+use crate::status::{Sleep, Stage, Status, StatusKind, WakeFrom};
 use crate::worker::Last;
 
 /// How long a freeze may take, its hook included.
@@ -218,6 +218,15 @@ pub(super) fn end_run(draft: &mut Draft) {
     draft.worker.boot_started_at = None;
     draft.worker.frozen_for = Duration::ZERO;
     draft.worker.gpu_was_read = false;
+    // What was asked of this run and came too late cannot come any more. A start may.
+    let is_start = draft
+        .worker
+        .abandoned
+        .as_deref()
+        .is_some_and(|it| matches!(it.was, Status::Waking { from: WakeFrom::Stopped, .. }));
+    if !is_start {
+        draft.worker.abandoned = None;
+    }
 }
 
 /// From frozen to stopped counts nothing, but a person's stop of a frozen worker is its last sleep.

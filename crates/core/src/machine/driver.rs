@@ -163,7 +163,16 @@ pub(super) fn note_run(
         // Nobody tells: a start begins a new run, a thaw does not.
         (None, _) | (_, None) => from == WakeFrom::Stopped,
     };
-    if is_new || draft.worker.boot_started_at.is_none() {
+    if is_new {
+        begin_run(draft, boot, started_at);
+    } else {
+        meet_run(draft, boot, started_at);
+    }
+}
+
+/// The run goes on, unless this is the first that we hear of it.
+pub(super) fn meet_run(draft: &mut Draft, boot: Option<&BootId>, started_at: Option<Timestamp>) {
+    if draft.worker.boot_started_at.is_none() {
         begin_run(draft, boot, started_at);
     } else if let Some(boot) = boot {
         draft.worker.boot = Some(boot.clone());

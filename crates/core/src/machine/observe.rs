@@ -130,6 +130,7 @@ fn external(mut draft: Draft, seen: Sight<'_>) -> Step {
         Power::Paused if draft.worker.status.kind() == StatusKind::Stopped => back(&mut draft, seen),
         Power::Paused => {
             draft.note(Entry::External { to: StatusKind::Paused });
+            driver::meet_run(&mut draft, seen.boot, seen.dated_at);
             let sleep = asleep::external_sleep(dated(&draft, seen.dated_at));
             asleep::finish_pause(&mut draft, sleep);
         }
@@ -150,9 +151,7 @@ fn back(draft: &mut Draft, seen: Sight<'_>) {
         return;
     }
     draft.note(Entry::External { to: StatusKind::Running });
-    if let Some(boot) = seen.boot {
-        draft.worker.boot = Some(boot.clone());
-    }
+    driver::meet_run(draft, seen.boot, seen.dated_at);
     came_back(draft, seen.dated_at, WakeFrom::Frozen);
 }
 

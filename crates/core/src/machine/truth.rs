@@ -97,11 +97,7 @@ fn found_running(mut draft: Draft, mut was: Status, seen: Sight<'_>) -> Step {
         observe::restarted(&mut draft, seen);
         return draft.accept();
     }
-    if draft.worker.boot_started_at.is_none() {
-        driver::begin_run(&mut draft, seen.boot, seen.dated_at);
-    } else if let Some(boot) = seen.boot {
-        draft.worker.boot = Some(boot.clone());
-    }
+    driver::meet_run(&mut draft, seen.boot, seen.dated_at);
     match &mut was {
         Status::Provisioning { .. } => {
             draft.note(Entry::Started);
@@ -135,6 +131,7 @@ fn found_running(mut draft: Draft, mut was: Status, seen: Sight<'_>) -> Step {
 }
 
 fn found_paused(mut draft: Draft, was: Status, seen: Sight<'_>) -> Step {
+    driver::meet_run(&mut draft, seen.boot, seen.dated_at);
     // The sleep that could not be taken back has come true.
     if let Status::Waking { from: WakeFrom::Undone, sleep: Some(sleep), .. } = &was {
         asleep::finish_pause(&mut draft, sleep.clone());

@@ -246,7 +246,10 @@ struct Follow {
 impl Follow {
     fn interval(&self, longest: Duration) -> Duration {
         self.idle_timeout.map_or(longest, |timeout| {
-            (timeout / self.window.saturating_add(1)).clamp(Duration::from_secs(1), longest)
+            let part = timeout.as_micros() / u128::from(self.window.saturating_add(1));
+            // Whole microseconds, as instants have them: else a sum of intervals is not their multiple.
+            let part = Duration::from_micros(u64::try_from(part).unwrap_or(u64::MAX));
+            part.clamp(Duration::from_secs(1), longest)
         })
     }
 

@@ -279,7 +279,8 @@ impl Sleeps {
         if snapshot.exempt.idle_timeout.is_some() {
             (idle.warning, idle.next_warning_at) = aim.fyi();
         }
-        let gentle = if policy.schedule.is_none() || blocker == Some(Blocker::PermanentExemption) {
+        let is_spared = snapshot.exempt.idle_timeout == Some(Expiry::Never);
+        let gentle = if policy.schedule.is_none() || is_spared {
             Taken::default()
         } else {
             // The schedule never deletes.

@@ -1,5 +1,7 @@
 //! Laws that hold whatever the input.
 
+use core::time::Duration;
+
 use drowse_core::Timestamp;
 use drowse_core::evidence::Read;
 use drowse_core::policy::{Key, Kind, Level, PolicyLayer, Source, Stack, Value, resolve};
@@ -98,13 +100,19 @@ fn assert_reasons_agree(verdict: &Verdict) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Whether a check can end in nothing but waiting.
+/// More than the usual 256 cases: states that meet are rare. `PROPTEST_CASES` asks for more still.
+fn config() -> ProptestConfig {
+    let usual = ProptestConfig::default();
+    ProptestConfig { cases: usual.cases.max(2_000), ..usual }
+}
+
+/// Whether it puts the worker to sleep, or would.
 fn is_over(action: Action) -> bool {
     matches!(action, Action::Sleep { .. } | Action::WouldSleep { .. } | Action::ScaleDown)
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
+    #![proptest_config(config())]
 
     #[test]
     fn every_verdict_is_lawful(world in worlds(), now in instants(), reads in any::<[bool; Signal::COUNT]>()) {
@@ -173,6 +181,33 @@ proptest! {
             | Action::TerminateAfter => PauseReason::ScaleDown,
         };
         prop_assert_eq!(Some(reason), first.target_pause_reason);
+    }
+
+    /// Loops are never on the dot. A check that comes late delays what was foretold by that much and its
+    /// streak; it never starts the waiting again.
+    #[test]
+    fn late_checks_do_not_prevent_what_was_foretold(
+        world in worlds(),
+        now in instants(),
+        late in prop::collection::vec(0..1_000_000_u64, 8),
+    ) {
+        let mut world = world;
+        world.is_braked = false;
+        world.policy.schedule = None;
+        world.holds.retain(|hold| hold.until.is_some());
+        let first = world.quiet_check(now);
+        let (Some(foretold), Some(timeout)) = (first.target_pause_at, first.idle_timeout) else {
+            return Ok(());
+        };
+        let mut verdict = first;
+        for late in late.iter().cycle().take(400) {
+            if is_over(verdict.action) {
+                prop_assert!(verdict.at >= foretold, "{} before {}", verdict.at, foretold);
+                return Ok(());
+            }
+            prop_assert!(verdict.at <= foretold + timeout + secs(60), "{:#?}\n{:#?}", verdict, world);
+            verdict = world.quiet_check(verdict.next_check_at + Duration::from_micros(*late));
+        }
     }
 
     #[test]

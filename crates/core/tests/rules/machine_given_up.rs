@@ -244,6 +244,18 @@ fn a_stop_for_idleness_that_cannot_be_vouched_for_is_not_carried_on_with() {
 }
 
 #[test]
+fn whoever_waits_for_a_stop_that_was_taken_back_too_late_is_served_by_a_start() {
+    let mut bench = Bench::that_stops();
+    bench.ok(bench.idle()).ok(connect());
+    bench.to(S::Waking, Event::Recovered { power: Some(Power::Running) });
+    // Drowse dies again, and meanwhile the stop comes.
+    bench.to(S::Waking, Event::Recovered { power: Some(Power::Stopped) });
+    assert!(matches!(bench.effects.last(), Some(Effect::Start { .. })));
+    bench.to(S::Running, bench.ready());
+    assert_eq!(bench.worker.counters, Counters { auto_pause: 1, auto_resume: 1, ..Counters::default() });
+}
+
+#[test]
 fn what_a_person_or_a_limit_asked_for_is_carried_on_with_after_a_restart_of_drowse() {
     let bench = Bench::running(Process);
     for event in [pause(), stop(), bench.max_runtime(), bench.schedule_sleep(true), terminate()] {

@@ -153,6 +153,27 @@ fn a_process_that_exits_before_it_answers_is_started_again_for_whoever_waits() {
 }
 
 #[test]
+fn nothing_exits_before_it_is_started() {
+    let mut bench = Bench::running(Process);
+    bench.ok(bench.exits(1));
+    let exit = Event::Exited { boot: BootId::new("older still"), code: 1 };
+    let not_before = bench.now + secs(1);
+    bench.at(not_before - TICK).unchanged(exit.clone());
+    bench.at(not_before).to(S::Waking, exit);
+    assert_eq!(bench.worker.crashes.in_a_row, 2);
+}
+
+#[test]
+fn a_worker_that_is_found_frozen_has_a_run_and_a_run_time() {
+    let mut bench = Bench::registered(Docker, &Policy::default());
+    bench.see_twice(Power::Paused);
+    assert!(bench.worker.boot.is_some() && bench.worker.boot_started_at.is_some());
+    bench.see_twice(Power::Running).wait(mins(3));
+    assert_eq!(bench.kind(), S::Running);
+    assert!(bench.worker.ran_for(bench.now) >= mins(3));
+}
+
+#[test]
 fn an_exit_of_a_run_that_is_not_known_is_looked_into() {
     let mut bench = Bench::that_stops();
     bench.idles().ok(connect());

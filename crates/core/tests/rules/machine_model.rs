@@ -171,10 +171,17 @@ impl Model {
         }
         if kind == Stopped {
             self.started_at = None;
+            self.run_is_over();
         }
         if let Some((_, until @ None)) = &mut self.given_up {
             *until = Some(now + worker.can.waking_within);
         }
+    }
+
+    /// What was asked of a run that is over cannot come late; a start may.
+    pub(super) fn run_is_over(&mut self) {
+        self.given_up =
+            self.given_up.take().filter(|(was, _)| was.kind == Waking && was.from == From::Stopped);
     }
 
     fn fall(&mut self, mode: SleepMode, sleep: (PauseReason, bool), worker: &Worker, now: Timestamp) {

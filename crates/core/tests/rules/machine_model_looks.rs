@@ -29,6 +29,19 @@ impl Model {
             _ => self.from == From::Stopped,
         };
         if is_new || self.started_at.is_none() {
+            if self.started_at.is_some() {
+                self.run_is_over();
+            }
+            self.started_at = Some(now);
+            self.boot = told;
+        } else if told.is_some() {
+            self.boot = told;
+        }
+    }
+
+    /// Frozen or not, there is a run.
+    fn meet_run(&mut self, told: Option<String>, now: Timestamp) {
+        if self.started_at.is_none() {
             self.started_at = Some(now);
             self.boot = told;
         } else if told.is_some() {
@@ -65,6 +78,7 @@ impl Model {
             (Running, Power::Running) => {
                 self.seen = None;
                 if told.is_some() && self.boot.is_some() && told != self.boot {
+                    self.run_is_over();
                     self.started_at = Some(now);
                     self.rest(Running, now, worker);
                 }
@@ -108,11 +122,14 @@ impl Model {
         let told = run.name(self.boot.as_deref(), now);
         match power {
             Power::Gone => self.go(Terminated, now),
-            Power::Paused if self.kind != Stopped => self.found_external(Paused, now, worker),
+            Power::Paused if self.kind != Stopped => {
+                self.meet_run(told, now);
+                self.found_external(Paused, now, worker);
+            }
             Power::Stopped => self.found_external(Stopped, now, worker),
             Power::Running | Power::Paused => {
                 let is_same = told.is_none() || self.boot.is_none() || told == self.boot;
-                if self.kind == Paused && is_same {
+                if self.kind == Paused && is_same && self.started_at.is_some() {
                     self.boot = told.or(self.boot.take());
                 } else {
                     self.started_at = Some(now);
@@ -165,6 +182,7 @@ impl Model {
                     Stopping => was.was_paused,
                     kind => kind == Terminating,
                 } && was.sleep.is_some();
+                self.meet_run(told, now);
                 self.rest(Paused, now, worker);
                 self.sleep = if is_as_before { was.sleep } else { Some((PauseReason::External, false)) };
             }

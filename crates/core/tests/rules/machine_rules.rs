@@ -293,6 +293,16 @@ fn a_frozen_worker_that_is_stopped_runs_no_hook() {
 }
 
 #[test]
+fn the_last_sleep_is_the_one_that_was_asked_for_last() {
+    let mut bench = Bench::running(Process);
+    bench.falls_asleep(pause()).wait(mins(5)).falls_asleep(stop());
+    let last = bench.worker.last_pause.clone().expect("it slept");
+    assert_eq!((last.by.as_str(), last.reason), ("alice", PauseReason::Manual));
+    assert_eq!(last.at, bench.worker.status.since(), "the same person, but later");
+    assert_eq!(bench.worker.counters.manual_pause, 1);
+}
+
+#[test]
 fn exit_code_137_means_grace_exceeded_only_when_we_asked_for_the_stop() {
     for (code, exceeded) in [(137, true), (0, false), (143, false)] {
         let mut bench = Bench::that_stops();

@@ -140,7 +140,8 @@ pub(crate) const TABLE: &[Row] = &[
     ),
     row("a hook says no", &[Pausing, Stopping], &[C::Veto], Waking),
     row("activity that was on its way when the pause committed", &[Paused], &[C::Activity], Waking),
-    row("drowse came back and cannot vouch for it", &[Pausing, Stopping], &[C::Recovery], Waking),
+    // Waking: it was taken back too late and has stopped, and somebody waits for it.
+    row("drowse came back and cannot vouch for it", &[Pausing, Stopping, Waking], &[C::Recovery], Waking),
     row("drowse came back and it is done", &[Pausing], &[C::Recovery], Paused),
     row("drowse came back and it is stopped", &[Pausing, Stopping, Waking], &[C::Recovery], Stopped),
     row(

@@ -74,7 +74,7 @@ pub(super) fn policies() -> impl Strategy<Value = Policy> {
         let (timeout, window, is_explicit, grace, runtime, notice, warn_at, warn_runtime_at) = timing;
         let (sleep, windows, idle_policy, flap_guard, scale_down, auto_pause, protected, never) = rest;
         let timeout = Duration::from_secs(timeout);
-        let interval = timeout / window;
+        let interval = Duration::from_micros(timeout.as_secs() * 1_000_000 / u64::from(window));
         let can_be_explicit = is_explicit && interval >= Duration::from_secs(1);
         let explicit = |key| can_be_explicit.then_some((key, Value::Duration(interval)));
         let layer = PolicyLayer::new(Level::Global, None, Source::File)

@@ -56,7 +56,7 @@ fn a_login_link_works_once() {
         first.reaches("taken");
         let second = store.clone();
         let second = Party::start(move |_| second.tx(|t| t.take_login_link(&[1], at(50))).unwrap());
-        until_blocked(database, &store, 1);
+        second.until_blocked(database, &store);
         assert_eq!(first.finish().unwrap(), Some(link(1, 100)));
         assert_eq!(second.end(), None);
         assert_eq!(store.tx(|t| t.take_login_link(&[2], at(10))).unwrap(), None, "it has expired");

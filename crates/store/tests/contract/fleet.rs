@@ -123,7 +123,7 @@ fn a_policy_change_waits_for_the_pause_that_did_not_see_it() {
                 Ok::<_, StoreError>(t.worker(&id("web"))?.unwrap().status().kind())
             })
         });
-        until_blocked(database, &store, 1);
+        exempter.until_blocked(database, &store);
         assert!(!exempter.is_over());
         pauser.finish().unwrap();
         assert_eq!(
@@ -151,7 +151,7 @@ fn a_pause_waits_for_a_policy_change_under_way_and_then_sees_it() {
         exempter.reaches("granted");
         let pauser = store.clone();
         let pauser = Party::start(move |_| attempt(&pauser, &judged));
-        until_blocked(database, &store, 1);
+        pauser.until_blocked(database, &store);
         exempter.finish().unwrap();
         assert_eq!(pauser.end(), Some(Overtaken::Policy));
     });
@@ -186,7 +186,7 @@ fn the_brake_engages_once() {
         first.reaches("engaged");
         let second = store.clone();
         let second = Party::start(move |_| change(&second));
-        until_blocked(database, &store, 1);
+        second.until_blocked(database, &store);
         first.finish().unwrap();
         assert!(!second.end());
         assert!(database.open().read(|t| t.brake()).unwrap().is_engaged());

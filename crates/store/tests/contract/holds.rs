@@ -32,7 +32,7 @@ fn a_hold_that_comes_first_keeps_the_pause_from_committing() {
         holder.reaches("locked");
         let pauser = store.clone();
         let pauser = Party::start(move |_| pauser.tx(|t| pause(t, "web", &judged, at(500))));
-        until_blocked(database, &store, 1);
+        pauser.until_blocked(database, &store);
         holder.go_on();
         holder.reaches("taken");
         assert!(!pauser.is_over(), "it did not wait for the lock");
@@ -66,7 +66,7 @@ fn a_pause_that_comes_first_is_seen_by_whoever_takes_a_hold() {
                 Ok::<_, StoreError>(locked.record().status().kind())
             })
         });
-        until_blocked(database, &store, 1);
+        holder.until_blocked(database, &store);
         pauser.finish().unwrap();
         // So it knows that it must wake the worker, and does not leave it frozen under a hold.
         assert_eq!(holder.end().unwrap(), StatusKind::Pausing);

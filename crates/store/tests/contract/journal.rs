@@ -43,7 +43,7 @@ fn a_slow_committer_is_not_overtaken() {
             slow.execute("INSERT INTO event (at, kind, doc) VALUES (1, 'slow', '{}')", &[]).unwrap();
             let quick = store.clone();
             let quick = Party::start(move |_| append(&quick, event("quick", 2)));
-            until_blocked(database, &store, 1);
+            quick.until_blocked(database, &store);
             assert_eq!(kinds(&store, 0), [""; 0]);
             slow.commit().unwrap();
             quick.end();
@@ -59,7 +59,7 @@ fn a_slow_committer_is_not_overtaken() {
             slow.reaches("written");
             let quick = store.clone();
             let quick = Party::start(move |_| append(&quick, event("quick", 2)));
-            until_blocked(database, &store, 1);
+            quick.until_blocked(database, &store);
             assert_eq!(kinds(&store, 0), [""; 0]);
             slow.finish().unwrap();
             quick.end();

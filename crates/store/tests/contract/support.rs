@@ -290,25 +290,29 @@ impl<T: Send + 'static> Party<T> {
     }
 }
 
-/// Waits until `count` parties stand at a lock of the database, or at the one writer of a SQLite store.
-pub(crate) fn until_blocked(database: &Database, store: &Store, count: usize) {
-    let mut admin = match database {
-        Database::Sqlite(_) => None,
-        Database::Postgres { cluster, .. } => Some(cluster.admin()),
-    };
-    for _ in 0..100_000 {
-        let blocked = match (&mut admin, database) {
-            (Some(admin), Database::Postgres { name, .. }) => {
-                let sql =
-                    "SELECT count(*) FROM pg_stat_activity WHERE datname = $1 AND wait_event_type = 'Lock'";
-                usize::try_from(admin.query_one(sql, &[name]).unwrap().get::<_, i64>(0)).unwrap()
-            }
-            (_, _) => store.waiting(),
+impl<T: Send + 'static> Party<T> {
+    /// Waits until it stands at a lock of the database, or in the queue for the one writer of a SQLite store.
+    pub(crate) fn until_blocked(&self, database: &Database, store: &Store) {
+        let mut admin = match database {
+            Database::Sqlite(_) => None,
+            Database::Postgres { cluster, .. } => Some(cluster.admin()),
         };
-        if blocked >= count {
-            return;
+        loop {
+            let is_over = self.thread.is_finished();
+            let is_blocked = match (&mut admin, database) {
+                (Some(admin), Database::Postgres { name, .. }) => is_somebody_blocked(admin, name),
+                (_, _) => store.waiting() > 0,
+            };
+            if is_blocked {
+                return;
+            }
+            assert!(!is_over, "it did not wait for anybody");
+            std::thread::yield_now();
         }
-        std::thread::yield_now();
     }
-    panic!("nobody waits");
+}
+
+pub(crate) fn is_somebody_blocked(admin: &mut postgres::Client, database: &str) -> bool {
+    let sql = "SELECT count(*) FROM pg_stat_activity WHERE datname = $1 AND wait_event_type = 'Lock'";
+    admin.query_one(sql, &[&database]).unwrap().get::<_, i64>(0) > 0
 }

@@ -145,6 +145,37 @@ fn a_failure_that_is_passed_over_is_not_taken_for_success() {
     });
 }
 
+/// It would wait for itself. Fails, by hanging on SQLite, when `Inside` lets everything through.
+#[test]
+fn a_transaction_inside_another_is_refused() {
+    on_both(|database| {
+        let (store, other) = (with_worker(database, "web"), database.open());
+        let inside =
+            |outer: Result<(), StoreError>| assert!(matches!(outer, Err(StoreError::Nested)), "{outer:?}");
+        inside(store.tx(|_| store.tx(|t| t.nudge(&id("web"), at(1)))));
+        inside(store.tx(|_| store.read(|t| t.worker(&id("web")).map(|_| ()))));
+        inside(store.read(|_| store.tx(|t| t.nudge(&id("web"), at(1)))));
+        store.read(|_| other.tx(|t| t.nudge(&id("web"), at(1)))).unwrap();
+        store.tx(|t| t.nudge(&id("web"), at(1))).unwrap();
+    });
+}
+
+/// Rule 5: all replicas go by one clock.
+#[test]
+fn a_shared_database_tells_the_time() {
+    on_both(|database| {
+        let store = database.open();
+        let time = || store.read(|t| t.database_time()).unwrap();
+        let (first, second) = (time(), time());
+        assert_eq!(first.is_some(), database.is_postgres());
+        assert!(first <= second);
+        assert!(
+            first.is_none_or(|time| time > drowse_core::Timestamp::from_secs(1_700_000_000)),
+            "{first:?}"
+        );
+    });
+}
+
 #[test]
 fn a_reader_sees_one_instant_and_waits_for_nobody() {
     on_both(|database| {
