@@ -1,10 +1,12 @@
 //! What the commands ask, what they print and how they end.
 
+use std::io::{BufRead as _, BufReader};
 use std::net::TcpListener;
+use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::server::{answer, drowse, golden, run, run_raw};
+use crate::server::{answer, drowse, golden, run, run_raw, serve};
 
 fn ok(name: &str) -> (u16, String) {
     (200, golden(name).to_string())
@@ -212,6 +214,44 @@ fn events_are_shown_oldest_first() {
     assert_eq!(
         ran.stdout.lines().map(|line| json_of(line)["id"].clone()).collect::<Vec<_>>(),
         ["1f-41", "1f-42"]
+    );
+}
+
+#[test]
+fn following_goes_on_after_a_break_where_it_was() {
+    let event = |id: &str| {
+        let mut event = golden("event");
+        event["id"] = id.into();
+        format!("id: {id}\nevent: worker.paused\ndata: {event}\n\n")
+    };
+    let stream = |body: String| {
+        let head = "HTTP/1.1 200 X\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+        [head.as_bytes(), body.as_bytes()].concat()
+    };
+    let page = answer(200, "application/json", golden("event_page").to_string().as_bytes());
+    let listener = TcpListener::bind("127.0.0.1:0").expect("the loopback works");
+    let url = format!("http://{}", listener.local_addr().expect("it is bound"));
+    let server = serve(listener, vec![page, stream(event("1f-43")), stream(event("1f-44"))]);
+    let mut child = Command::new(env!("CARGO_BIN_EXE_drowse"))
+        .args(["events", "--follow", "--json", "--url", &url])
+        .env_clear()
+        .env("DROWSE_TOKEN", "s3cret")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("cargo has built the binary");
+    let lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
+    let ids: Vec<Value> = lines.take(3).map(|line| json_of(&line.expect("UTF-8"))["id"].clone()).collect();
+    child.kill().expect("it runs until it is ended");
+    child.wait().expect("it is our child");
+    assert_eq!(ids, ["1f-42", "1f-43", "1f-44"]);
+    assert_eq!(
+        server.join().expect("it has answered"),
+        [
+            "GET /api/v1/events?limit=20",
+            "GET /api/v1/events/stream last-event-id: 1f-42",
+            "GET /api/v1/events/stream last-event-id: 1f-43"
+        ]
     );
 }
 

@@ -64,7 +64,7 @@ pub(crate) fn answer(status: u16, kind: &str, body: &[u8]) -> Vec<u8> {
     [head.as_bytes(), body].concat()
 }
 
-fn serve(listener: TcpListener, answers: Vec<Vec<u8>>) -> JoinHandle<Vec<String>> {
+pub(crate) fn serve(listener: TcpListener, answers: Vec<Vec<u8>>) -> JoinHandle<Vec<String>> {
     std::thread::spawn(move || {
         let mut asked = Vec::new();
         for answer in answers {
@@ -96,5 +96,7 @@ fn read(stream: &mut TcpStream) -> String {
     stream.read_exact(&mut body).expect("a body is as long as it says");
     let line = head.lines().next().expect("a request has a first line");
     let line = line.trim_end_matches(" HTTP/1.1");
-    format!("{line} {}", String::from_utf8_lossy(&body)).trim_end().to_owned()
+    let last = head.to_ascii_lowercase();
+    let last = last.lines().find(|header| header.starts_with("last-event-id")).unwrap_or_default();
+    format!("{line} {last}{}", String::from_utf8_lossy(&body)).trim_end().to_owned()
 }

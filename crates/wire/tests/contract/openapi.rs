@@ -100,7 +100,7 @@ impl Described {
         let kinds: BTreeSet<&str> = match &schema["type"] {
             Value::String(kind) => [kind.as_str()].into(),
             Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).collect(),
-            _ => BTreeSet::new(),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => BTreeSet::new(),
         };
         let is_number = kind == "integer" && kinds.contains("number");
         if !kinds.is_empty() && !kinds.contains(kind) && !is_number {
