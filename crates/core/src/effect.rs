@@ -12,8 +12,8 @@ use crate::reason::SleepMode;
 /// Something to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// Run the `before_pause` hook; its veto counts only if `heed_veto`.
-    RunBeforePause { intent: IntentId, heed_veto: bool },
+    /// Run the `before_pause` hook; its veto counts only if `heed_veto`, and silence at `deadline` is one.
+    RunBeforePause { intent: IntentId, heed_veto: bool, deadline: Timestamp },
     /// Freeze it.
     Freeze { intent: IntentId },
     /// Thaw it and wait until it answers.
@@ -30,7 +30,8 @@ pub enum Effect {
     Look { not_before: Timestamp },
     /// Protect it from automatic sleep until then.
     Snooze { until: Timestamp },
-    /// The holds of this run end: it no longer runs.
+    /// The leases, connections and keep-alive files of this run end: it no longer runs. What a person or a
+    /// resume protects until a time stays protected.
     EndHolds,
     /// It slept: the count of continuous leased time starts again.
     EndLeasedTime,

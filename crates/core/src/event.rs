@@ -10,6 +10,7 @@ use crate::clock::Timestamp;
 use crate::hold::Hold;
 use crate::id::{BootId, Generation, IntentId};
 use crate::machine::Fence;
+use crate::signal::Signal;
 use crate::status::WakeCause;
 use crate::worker::Power;
 
@@ -65,7 +66,7 @@ pub enum Event {
     /// A connection, a lease or a person's keep-awake needs it.
     WakeRequested { cause: WakeCause },
     /// Activity was seen that is newer than the intent to put it to sleep.
-    ActivityArrived,
+    ActivityArrived { by: Signal },
     /// The `before_pause` hook let it sleep.
     HookPassed { intent: IntentId },
     /// The `before_pause` hook said no, or nothing.
@@ -92,8 +93,8 @@ pub enum Event {
     DrainCancelled { by: String },
     /// It drains, and nothing holds it any more.
     Drained { generation: Generation },
-    /// It drains, and something still holds it when the time is up.
-    DrainTimedOut { generation: Generation },
+    /// It drains, and the time for that is up. `is_held`: something still holds it, as read under its lock.
+    DrainTimedOut { generation: Generation, is_held: bool },
     /// A person asked to delete it.
     TerminateRequested(Request),
     /// Drowse came back and found it in the middle of a transition.

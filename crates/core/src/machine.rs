@@ -18,6 +18,7 @@ mod wake;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::time::Duration;
 
 pub use fence::{Basis, Fence, Found, Judged};
 
@@ -70,7 +71,7 @@ pub fn step(worker: &Worker, event: &Event, now: Timestamp) -> Result<Step, Refu
         Event::ResumeRequested { by } => wake::resume_requested(draft, by),
         Event::ScheduleSaidWake => wake::requested(draft, &WakeCause::Schedule),
         Event::WakeRequested { cause } => wake::asked(draft, cause),
-        Event::ActivityArrived => Ok(wake::activity_arrived(draft)),
+        Event::ActivityArrived { by } => Ok(wake::activity_arrived(draft, *by)),
         Event::HookPassed { intent } => driver::hook_passed(draft, *intent),
         Event::HookVetoed { intent, message } => driver::hook_vetoed(draft, *intent, message),
         Event::DriverDone { intent, exit_code } => driver::done(draft, *intent, *exit_code),
@@ -85,7 +86,7 @@ pub fn step(worker: &Worker, event: &Event, now: Timestamp) -> Result<Step, Refu
         Event::DrainRequested(request) => end::drain_requested(draft, request),
         Event::DrainCancelled { by } => end::drain_cancelled(draft, by),
         Event::Drained { generation } => end::drained(draft, *generation),
-        Event::DrainTimedOut { generation } => end::drain_timed_out(draft, *generation),
+        Event::DrainTimedOut { generation, is_held } => end::drain_timed_out(draft, *generation, *is_held),
         Event::TerminateRequested(request) => end::terminate_requested(draft, request),
         Event::Recovered { power } => Ok(truth::recovered(draft, *power)),
     }
@@ -187,14 +188,19 @@ impl Draft {
     }
 }
 
+/// How long a `before_pause` hook may take; no answer by then is a veto.
+const HOOK_WITHIN: Duration = Duration::from_secs(10);
+
 /// What must be done for the intent that is open: used for a retry and after a restart.
 pub fn reissue(worker: &Worker) -> Vec<Effect> {
     use crate::status::{Stage, WakeFrom};
     let effect = match &worker.status {
         Status::Pausing { intent, stage: Stage::Hook, sleep, .. }
-        | Status::Stopping { intent, stage: Stage::Hook, sleep, .. } => {
-            Some(Effect::RunBeforePause { intent: *intent, heed_veto: asleep::heeds_veto(sleep) })
-        }
+        | Status::Stopping { intent, stage: Stage::Hook, sleep, .. } => Some(Effect::RunBeforePause {
+            intent: *intent,
+            heed_veto: asleep::heeds_veto(sleep),
+            deadline: worker.status.since() + HOOK_WITHIN,
+        }),
         Status::Pausing { intent, stage: Stage::Acting, .. } => Some(Effect::Freeze { intent: *intent }),
         Status::Stopping { intent, stage: Stage::Acting, mode, was_paused, .. } => Some(Effect::Stop {
             intent: *intent,

@@ -24,6 +24,7 @@ pub use validate::{Conflict, conflicts};
 pub use value::{Kind, Raw, Value, ValueError};
 pub use values::Values;
 
+use crate::clock::Timestamp;
 use crate::reason::{IdlePolicy, PauseReasons, SleepMode};
 use crate::schedule::Schedule;
 use crate::signal::{Nature, Need, PerSignal, Signal, default_needs};
@@ -143,6 +144,13 @@ impl Policy {
         ]
         .into_iter()
         .find_map(|(follower, value)| (follower == key).then_some(value))
+    }
+
+    /// Whether a region with so many workers can spare one now: it stays at or above `min_workers`, and the
+    /// last scale-down is `scale_down_cooldown` ago.
+    pub fn can_scale_down(&self, workers: u32, last_at: Option<Timestamp>, now: Timestamp) -> bool {
+        let is_cool = last_at.is_none_or(|last| now >= last + self.scale_down_cooldown);
+        self.scale_down && workers > self.min_workers && is_cool
     }
 
     /// The least time between a warning and what it warns of, for a limit of `timeout`.

@@ -81,6 +81,20 @@ impl Signal {
         }
     }
 
+    /// Whether a hook that runs in the worker shows in it, so that it says nothing while one runs.
+    pub const fn is_stirred_by_hooks(self) -> bool {
+        match self {
+            Signal::Activity
+            | Signal::Tcp
+            | Signal::Cpu
+            | Signal::Gpu
+            | Signal::Network
+            | Signal::Processes
+            | Signal::Prometheus => true,
+            Signal::Telemetry | Signal::Connections => false,
+        }
+    }
+
     /// The unit of its measured value, as it is shown.
     pub const fn unit(self) -> &'static str {
         match self {

@@ -151,7 +151,7 @@ fn scaled(number: &str, scale: u64) -> Option<u64> {
 }
 
 /// A duration in the notation that [`parse_duration`] reads: `1h30m`, `90s`, `0s`.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Human(pub Duration);
 
 impl fmt::Display for Human {

@@ -344,7 +344,9 @@ impl Verdict {
         }
         evidence.streak = self.streak;
         evidence.last_check_at = Some(self.at);
-        evidence.unknown = (self.used == Use::Unknown).then(|| {
+        // A worker that sleeps is not read, and nobody need be told.
+        let is_unknown = self.used == Use::Unknown && self.status == StatusKind::Running;
+        evidence.unknown = is_unknown.then(|| {
             let before = evidence.unknown.unwrap_or(UnknownFor { since: self.at, alerted_at: None });
             UnknownFor {
                 alerted_at: if self.unknown_alert { Some(self.at) } else { before.alerted_at },

@@ -53,12 +53,16 @@ pub(super) fn drain_cancelled(draft: Draft, by: &str) -> Result<Step, Refusal> {
     back_to_work(draft, by, "cancelled")
 }
 
-pub(super) fn drain_timed_out(draft: Draft, generation: Generation) -> Result<Step, Refusal> {
+pub(super) fn drain_timed_out(draft: Draft, generation: Generation, is_held: bool) -> Result<Step, Refusal> {
     draft.check_generation(generation, "the drain's end")?;
     if draft.worker.status.deadline().is_some_and(|deadline| draft.now < deadline) {
         return Err(Refusal::Ignored { why: "its deadline is not over".into() });
     }
-    back_to_work(draft, DROWSE, "still held when its time was up")
+    if is_held {
+        back_to_work(draft, DROWSE, "still held when its time was up")
+    } else {
+        drained(draft, generation)
+    }
 }
 
 /// It becomes what it was before.

@@ -5,8 +5,10 @@
 //! holds would not fence: under READ COMMITTED both sides commit.
 
 use crate::clock::Timestamp;
+use crate::event::Event;
 use crate::id::{BootId, Generation};
 use crate::refusal::{Overtaken, Refusal};
+use crate::signal::Signal;
 use crate::worker::Worker;
 
 /// What the verdict was computed on.
@@ -81,6 +83,14 @@ impl Fence {
                 is_spared: false,
             },
         }
+    }
+
+    /// The second look, when the driver has acted: what has to be told to the worker before its answer.
+    ///
+    /// Holds need no second look: whoever takes one locks the worker and asks for it, so that it is in
+    /// `wake` already. Buffered evidence is what can arrive unseen.
+    pub fn arrived_meanwhile(&self, by: Signal) -> Option<Event> {
+        (self.found.activity_at > self.judged.activity_at).then_some(Event::ActivityArrived { by })
     }
 
     /// Refuses when anything that the decision rests on has changed.

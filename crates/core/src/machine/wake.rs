@@ -10,6 +10,7 @@ use crate::grace::CrashLoop;
 use crate::journal::Entry;
 use crate::reason::ResumeReason;
 use crate::refusal::Refusal;
+use crate::signal::Signal;
 use crate::status::{Sleep, Stage, Status, WakeCause, WakeFrom};
 use crate::worker::Last;
 
@@ -22,7 +23,8 @@ pub(super) fn asked(draft: Draft, cause: &WakeCause) -> Result<Step, Refusal> {
         | WakeCause::KeepAwake { .. }
         | WakeCause::Schedule => requested(draft, cause),
         WakeCause::Resume { by } => resume_requested(draft, by),
-        WakeCause::Activity => Ok(activity_arrived(draft)),
+        // Whoever asks in the name of activity vouches that no hook made it.
+        WakeCause::Activity => Ok(activity_arrived(draft, Signal::Telemetry)),
         WakeCause::Veto | WakeCause::Recovery | WakeCause::Exit => {
             Err(Refusal::Ignored { why: "nobody can ask for that".into() })
         }
@@ -116,8 +118,14 @@ pub(super) fn requested(draft: Draft, cause: &WakeCause) -> Result<Step, Refusal
 }
 
 /// Activity newer than the intent. It undoes only what rests on the absence of activity.
-pub(super) fn activity_arrived(draft: Draft) -> Step {
+pub(super) fn activity_arrived(draft: Draft, by: Signal) -> Step {
     match draft.worker.status.clone() {
+        // What the hook itself does is no use of the worker, and cannot be told from it.
+        Status::Pausing { stage: Stage::Hook, .. } | Status::Stopping { stage: Stage::Hook, .. }
+            if by.is_stirred_by_hooks() =>
+        {
+            draft.already()
+        }
         Status::Pausing { sleep, stage: Stage::Hook, .. }
         | Status::Stopping { sleep, stage: Stage::Hook, .. }
             if sleep.is_undone_by_activity() =>

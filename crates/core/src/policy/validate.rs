@@ -41,7 +41,9 @@ impl fmt::Display for Conflict {
 }
 
 /// All conflicts of a resolved policy.
-pub fn conflicts(policy: &Policy, provenance: &Provenance) -> Vec<Conflict> {
+///
+/// `reads_telemetry` says which interval counts: one that its worker does not use collides with nothing.
+pub fn conflicts(policy: &Policy, provenance: &Provenance, reads_telemetry: bool) -> Vec<Conflict> {
     let mut found = Vec::new();
     let mut report = |key: Key, with: Key, message: String| {
         found.push(Conflict {
@@ -69,21 +71,22 @@ pub fn conflicts(policy: &Policy, provenance: &Provenance) -> Vec<Conflict> {
         );
     }
     if let Some(timeout) = policy.idle_timeout {
-        for (key, interval) in
-            [(Key::CheckInterval, policy.check_interval), (Key::TelemetryInterval, policy.telemetry_interval)]
-        {
-            if is_set(key) && interval.saturating_mul(policy.window) > timeout {
-                report(
-                    key,
-                    Key::IdleTimeout,
-                    alloc::format!(
-                        "{key} {} × window {} is longer than idle_timeout {}: the window could not fill in time",
-                        Human(interval),
-                        policy.window,
-                        Human(timeout)
-                    ),
-                );
-            }
+        let (key, interval) = if reads_telemetry {
+            (Key::TelemetryInterval, policy.telemetry_interval)
+        } else {
+            (Key::CheckInterval, policy.check_interval)
+        };
+        if is_set(key) && interval.saturating_mul(policy.window) > timeout {
+            report(
+                key,
+                Key::IdleTimeout,
+                alloc::format!(
+                    "{key} {} × window {} is longer than idle_timeout {}: the window could not fill in time",
+                    Human(interval),
+                    policy.window,
+                    Human(timeout)
+                ),
+            );
         }
     }
     if policy.lease_ttl_max > policy.lease_ceiling {

@@ -118,8 +118,10 @@ impl FromStr for Timed {
 
     fn from_str(line: &str) -> Result<Self, BadLine> {
         let bad = |problem: &str| BadLine { line: line.to_string(), problem: problem.to_string() };
-        let (time, rest) =
-            line.trim().split_once(' ').ok_or_else(|| bad("expected a time and what happened"))?;
+        let (time, rest) = line
+            .trim()
+            .split_once(char::is_whitespace)
+            .ok_or_else(|| bad("expected a time and what happened"))?;
         let after = parse_offset(time)
             .ok_or_else(|| bad("expected a time from the start such as 1:05 or 26:30:15"))?;
         let words: Vec<&str> = rest.split_whitespace().collect();
@@ -128,11 +130,16 @@ impl FromStr for Timed {
     }
 }
 
+/// A thousand years: no trace is longer.
+const MOST_HOURS: u64 = 1_000 * 366 * 24;
+
 /// `H:MM`, `H:MM:SS` or `H:MM:SS.mmm`, counted from the start; hours go on beyond 24.
 pub(super) fn parse_offset(text: &str) -> Option<Duration> {
+    // Digits only: a sign would be taken for a number, and a time from the start has none.
+    let number = |text: &str| text.parse::<u64>().ok().filter(|_| text.bytes().all(|b| b.is_ascii_digit()));
     let mut parts = text.split(':');
-    let hours: u64 = parts.next()?.parse().ok()?;
-    let minutes: u64 = parts.next()?.parse().ok().filter(|minutes| *minutes < 60)?;
+    let hours = number(parts.next()?).filter(|hours| *hours <= MOST_HOURS)?;
+    let minutes = number(parts.next()?).filter(|minutes| *minutes < 60)?;
     let seconds = match parts.next() {
         Some(text) => parse_duration(&format!("{text}s")).ok().filter(|s| *s < Duration::from_mins(1))?,
         None => Duration::ZERO,

@@ -10,6 +10,7 @@
 //! expect = ["0:40 paused idle_timeout", "0:45 stopped idle_timeout"]
 //! ```
 
+use alloc::boxed::Box;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -19,8 +20,11 @@ use serde::{Deserialize, Deserializer};
 use super::mark::{BadLine, Timed};
 use super::{Subject, Timeline, Trace, replay};
 use crate::clock::Timestamp;
-use crate::policy::{Level, Policy, PolicyBook, PolicyLayer, Selectors, Source, Values};
-use crate::signal::DriverKind;
+use crate::policy::{
+    Conflict, Level, Policy, PolicyBook, PolicyLayer, Provenance, Selectors, Source, Values, conflicts,
+};
+use crate::signal::{DriverKind, Nature, Need, Signal};
+use crate::units::Human;
 
 /// What a scenario says about its worker.
 #[derive(Clone, Debug, Deserialize)]
@@ -80,11 +84,27 @@ pub enum ScenarioError {
     /// Lines must be in order of time, so that the file reads as it happened.
     #[error(transparent)]
     OutOfOrder(#[from] BadLine),
+    /// Times that Drowse does not deal with.
+    #[error("a trace lies between 1970 and 9999")]
+    OutOfTime,
+    /// Two settings that do not go together.
+    #[error("{0}")]
+    Conflict(Box<Conflict>),
+    /// It would take too long to run.
+    #[error("the trace is {length} long and is looked at every {interval}: that is more than {most} looks")]
+    TooLong { length: Human, interval: Human, most: u32 },
 }
+
+/// A year at one look a minute, and as much again.
+const MOST_LOOKS: u32 = 1_000_000;
 
 impl Scenario {
     /// The trace that it tells.
     pub fn trace(&self) -> Result<Trace, ScenarioError> {
+        let year = Duration::from_hours(366 * 24);
+        if self.start < Timestamp::EPOCH + year || self.start + self.length + year >= Timestamp::MAX {
+            return Err(ScenarioError::OutOfTime);
+        }
         for pair in self.happens.windows(2) {
             if pair[1].after < pair[0].after {
                 return Err(ScenarioError::OutOfOrder(BadLine {
@@ -111,11 +131,15 @@ impl Scenario {
 
     /// The policy that it sets, with the built-in values of the worker's type.
     pub fn policy(&self) -> Policy {
+        self.resolved().0
+    }
+
+    fn resolved(&self) -> (Policy, Provenance) {
         let layer = PolicyLayer {
             values: self.policy.0.clone(),
             ..PolicyLayer::new(Level::Worker, Some("scenario"), Source::File)
         };
-        PolicyBook::new([layer].into()).resolve_for(&self.selectors()).0
+        PolicyBook::new([layer].into()).resolve_for(&self.selectors())
     }
 
     fn selectors(&self) -> Selectors {
@@ -124,7 +148,25 @@ impl Scenario {
 
     /// Runs it.
     pub fn run(&self) -> Result<Timeline, ScenarioError> {
-        Ok(replay(&self.trace()?, &self.policy()))
+        let trace = self.trace()?;
+        let (policy, provenance) = self.resolved();
+        let nature = Nature {
+            driver: self.worker.driver,
+            is_cml: self.worker.kind.as_deref() == Some("cml"),
+            is_routed: self.worker.routed,
+            gpu_was_read: false,
+        };
+        let needs = policy.needs(nature);
+        let reads_telemetry = needs[Signal::Telemetry as usize] == Need::Required;
+        if let Some(conflict) = conflicts(&policy, &provenance, reads_telemetry).into_iter().next() {
+            return Err(ScenarioError::Conflict(Box::new(conflict)));
+        }
+        let interval = policy.interval(&needs);
+        if interval.saturating_mul(MOST_LOOKS) < self.length {
+            let (length, interval) = (Human(self.length), Human(interval));
+            return Err(ScenarioError::TooLong { length, interval, most: MOST_LOOKS });
+        }
+        Ok(replay(&trace, &policy))
     }
 
     /// A timeline as lines that can be compared with [`Scenario::expect`].

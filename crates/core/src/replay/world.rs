@@ -14,7 +14,7 @@ use super::{Timeline, Trace};
 use crate::clock::Timestamp;
 use crate::effect::Effect;
 use crate::event::{Event, Observation, Request};
-use crate::evidence::{Evidence, Read, UnknownFor};
+use crate::evidence::{Evidence, Read};
 use crate::hold::{Hold, HoldKind};
 use crate::id::{BootId, Generation, IntentId, WorkerId};
 use crate::journal::Entry;
@@ -134,7 +134,8 @@ impl<'a> World<'a> {
             let coming_at = self.coming.iter().map(|(at, _)| *at).min();
             let check_at = self.next_check_at.max(self.away_until);
             let next = [mark_at, coming_at, Some(check_at)].into_iter().flatten().min().unwrap_or(end);
-            if next > end {
+            let is_over = self.worker.status.kind() == StatusKind::Terminated && self.coming.is_empty();
+            if next > end || is_over {
                 break;
             }
             self.now = self.now.max(next);
@@ -147,10 +148,18 @@ impl<'a> World<'a> {
             if self.now >= check_at && self.now >= self.away_until {
                 self.check();
             }
+            self.finish_drain();
         }
         self.now = end;
         self.close_span();
         Timeline { moments: self.moments, spans: self.spans, worker: self.worker }
+    }
+
+    /// What drains is deleted as soon as nothing holds it.
+    fn finish_drain(&mut self) {
+        if self.worker.status.kind() == StatusKind::Draining && self.live_holds().is_empty() {
+            self.apply(&Event::Drained { generation: self.worker.generation }, None);
+        }
     }
 
     fn take_due(&mut self) -> Option<Coming> {
@@ -206,9 +215,6 @@ impl<'a> World<'a> {
         }
         // A new status is looked at once; a worker that runs is read at once.
         self.next_check_at = self.now;
-        if self.worker.status.kind() == StatusKind::Draining && self.live_holds().is_empty() {
-            self.apply(&Event::Drained { generation: self.worker.generation }, None);
-        }
     }
 
     fn live_holds(&self) -> Vec<Hold> {

@@ -258,7 +258,7 @@ fn a_layer_of_another_name_does_not_apply() {
 fn told(global: &[(&str, &str)], group: &[(&str, &str)]) -> Vec<String> {
     let layers = [layer(Level::Global, None, global), layer(Level::Group, Some("lab"), group)];
     let (resolved, provenance) = resolve(&layers);
-    conflicts(&resolved, &provenance).iter().map(ToString::to_string).collect()
+    conflicts(&resolved, &provenance, false).iter().map(ToString::to_string).collect()
 }
 
 #[test]

@@ -125,8 +125,14 @@ fn a_freeze_that_nothing_overtakes_ends_in_paused_and_counts() {
 
 #[test]
 fn a_freeze_that_something_overtakes_is_taken_back() {
-    for event in [connect(), lease(), keep_awake(), resume(), Event::ScheduleSaidWake, Event::ActivityArrived]
-    {
+    for event in [
+        connect(),
+        lease(),
+        keep_awake(),
+        resume(),
+        Event::ScheduleSaidWake,
+        Event::ActivityArrived { by: drowse_core::signal::Signal::Telemetry },
+    ] {
         let mut bench = Bench::running(Process);
         bench.ok(bench.idle());
         bench.to(S::Pausing, event.clone()).to(S::Pausing, event);
@@ -320,7 +326,7 @@ fn a_drain_that_is_cancelled_or_still_held_leaves_what_was_before() {
             bench.to(S::Draining, drain());
             let due = bench.now + mins(10);
             assert_eq!(bench.deadline(), due);
-            let timer = Event::DrainTimedOut { generation: bench.generation() };
+            let timer = Event::DrainTimedOut { generation: bench.generation(), is_held: true };
             let kind = if is_stopped { S::Stopped } else { S::Running };
             if is_cancelled {
                 bench.to(kind, Event::DrainCancelled { by: "alice".into() });
@@ -434,7 +440,7 @@ fn a_person_brings_back_what_is_unknown_or_has_failed_and_nothing_else_does() {
         for event in [connect(), lease(), keep_awake(), Event::ScheduleSaidWake] {
             assert!(matches!(bench.refused(event), Refusal::WrongStatus { .. }));
         }
-        bench.unchanged(Event::ActivityArrived);
+        bench.unchanged(Event::ActivityArrived { by: drowse_core::signal::Signal::Telemetry });
         bench.wakes(resume());
         assert_eq!(bench.worker.counters.manual_resume, 1);
         assert_eq!(bench.worker.crashes.quick_exits, []);

@@ -116,7 +116,7 @@ impl Act {
             Act::Stop { force, held } => Event::StopRequested(asked(force, held)),
             Act::Terminate { force, held } => Event::TerminateRequested(asked(force, held)),
             Act::Ask(Asks::Schedule) => Event::ScheduleSaidWake,
-            Act::Ask(Asks::Activity) => Event::ActivityArrived,
+            Act::Ask(Asks::Activity) => Event::ActivityArrived { by: drowse_core::signal::Signal::Telemetry },
             Act::Ask(asks) => Event::WakeRequested {
                 cause: match asks {
                     Asks::Connection => WakeCause::Connection,
@@ -142,7 +142,9 @@ impl Act {
             Act::Drain => Event::DrainRequested(request(false, Vec::new())),
             Act::DrainCancelled => Event::DrainCancelled { by: "alice".into() },
             Act::Drained { late } => Event::Drained { generation: generation(late) },
-            Act::DrainTimedOut { late } => Event::DrainTimedOut { generation: generation(late) },
+            Act::DrainTimedOut { late } => {
+                Event::DrainTimedOut { generation: generation(late), is_held: true }
+            }
             Act::Recovered(power) => Event::Recovered { power },
         })
     }

@@ -79,3 +79,18 @@ fn a_frozen_worker_is_fenced_against_its_limit_too() {
     let refusal = bench.refused(Event::MaxRuntimeReached { fence: judged });
     assert_eq!(refusal, Refusal::Overtaken(Overtaken::Generation));
 }
+
+#[test]
+fn evidence_that_arrived_while_the_driver_acted_is_told_before_its_answer() {
+    use drowse_core::Timestamp;
+    use drowse_core::event::Event;
+    use drowse_core::machine::Fence;
+    use drowse_core::signal::Signal;
+    let bench = Bench::running(DriverKind::Process);
+    let mut fence = Fence::alone(&bench.worker);
+    assert_eq!(fence.arrived_meanwhile(Signal::Cpu), None);
+    fence.found.activity_at = Some(Timestamp::from_secs(1));
+    assert_eq!(fence.arrived_meanwhile(Signal::Cpu), Some(Event::ActivityArrived { by: Signal::Cpu }));
+    fence.judged.activity_at = fence.found.activity_at;
+    assert_eq!(fence.arrived_meanwhile(Signal::Cpu), None);
+}

@@ -307,7 +307,13 @@ fn a_second_wake_changes_nothing_whoever_asks() {
     let mut waking = Bench::running(Process);
     waking.idles().ok(connect());
     for mut bench in [pausing, stopping, waking] {
-        for event in [connect(), keep_awake(), resume(), Event::ActivityArrived, Event::ScheduleSaidWake] {
+        for event in [
+            connect(),
+            keep_awake(),
+            resume(),
+            Event::ActivityArrived { by: drowse_core::signal::Signal::Telemetry },
+            Event::ScheduleSaidWake,
+        ] {
             bench.wait(TICK).unchanged(event);
         }
     }

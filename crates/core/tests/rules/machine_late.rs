@@ -111,7 +111,7 @@ fn what_belongs_to_an_older_intent_generation_or_run_changes_nothing() {
             Event::StopAfterElapsed { generation: old },
             Event::TerminateAfterElapsed { generation: old },
             Event::Drained { generation: old },
-            Event::DrainTimedOut { generation: old },
+            Event::DrainTimedOut { generation: old, is_held: true },
             Event::Observed(Observation {
                 power: Power::Gone,
                 began_at: bench.now,

@@ -38,7 +38,7 @@ fn what_wake_from_forbids_is_refused_with_who_when_and_why() {
             assert_eq!(bench.refused(event), Refusal::WakeNotAllowed { sleep: sleep.clone() });
             assert_eq!(bench.worker, before);
         }
-        bench.unchanged(Event::ActivityArrived);
+        bench.unchanged(Event::ActivityArrived { by: drowse_core::signal::Signal::Telemetry });
         bench.unchanged(Event::WakeRequested { cause: WakeCause::Activity });
         let text = bench.refused(connect()).to_string();
         assert!(text.contains("alice") && text.contains("manual"), "{text}");
@@ -122,13 +122,15 @@ fn a_limit_a_forced_pause_and_a_forced_schedule_are_not_undone_by_activity() {
                 bench.schedule_sleep(true),
             ] {
                 let mut bench = bench.clone();
-                bench.ok(event).unchanged(Event::ActivityArrived);
+                bench
+                    .ok(event)
+                    .unchanged(Event::ActivityArrived { by: drowse_core::signal::Signal::Telemetry });
                 if bench.worker.terms.has_before_pause {
                     bench.ok(Event::HookPassed { intent: bench.intent() });
                 }
                 bench.ok(bench.done());
                 assert!(matches!(bench.kind(), S::Paused | S::Stopped));
-                bench.unchanged(Event::ActivityArrived);
+                bench.unchanged(Event::ActivityArrived { by: drowse_core::signal::Signal::Telemetry });
             }
         }
     }
@@ -137,7 +139,7 @@ fn a_limit_a_forced_pause_and_a_forced_schedule_are_not_undone_by_activity() {
 #[test]
 fn activity_that_was_on_its_way_when_the_pause_committed_thaws_the_worker() {
     let mut bench = Bench::running(Process);
-    bench.idles().wakes(Event::ActivityArrived);
+    bench.idles().wakes(Event::ActivityArrived { by: drowse_core::signal::Signal::Telemetry });
     assert_eq!(bench.worker.counters, Counters { auto_pause: 1, ..Counters::default() });
     assert_eq!(bench.effects, [], "an undo starts no snooze");
 }
@@ -206,7 +208,14 @@ fn the_driver_acts_only_after_the_hook_has_passed() {
         let mut bench = hooked(sleep);
         bench.ok(bench.idle());
         let intent = bench.intent();
-        assert_eq!(bench.effects, [Effect::RunBeforePause { intent, heed_veto: true }]);
+        assert_eq!(
+            bench.effects,
+            [Effect::RunBeforePause {
+                intent,
+                heed_veto: true,
+                deadline: bench.worker.status.since() + secs(10)
+            }]
+        );
         bench.unchanged(bench.done());
         bench.unchanged(bench.refuses());
         bench.ok(Event::HookPassed { intent });
@@ -218,6 +227,33 @@ fn the_driver_acts_only_after_the_hook_has_passed() {
         bench.wakes(connect());
         assert!(bench.effects.contains(&Effect::RunAfterResume));
     }
+}
+
+#[test]
+fn what_a_hook_stirs_up_does_not_undo_its_own_pause() {
+    use drowse_core::signal::Signal;
+    for by in [Signal::Cpu, Signal::Tcp, Signal::Network, Signal::Activity] {
+        let mut bench = hooked(SleepMode::Freeze);
+        bench.ok(bench.idle());
+        bench.unchanged(Event::ActivityArrived { by });
+        bench.ok(Event::HookPassed { intent: bench.intent() });
+        bench.ok(Event::ActivityArrived { by });
+        bench.to(S::Waking, bench.done());
+    }
+    for by in [Signal::Telemetry, Signal::Connections] {
+        let mut bench = hooked(SleepMode::Freeze);
+        bench.ok(bench.idle());
+        bench.to(S::Waking, Event::ActivityArrived { by });
+    }
+}
+
+#[test]
+fn a_drain_whose_time_is_up_deletes_what_nothing_holds() {
+    let mut bench = Bench::running(Process);
+    bench.to(S::Draining, crate::rules::machine_bench::drain());
+    let timer = Event::DrainTimedOut { generation: bench.generation(), is_held: false };
+    let due = bench.deadline();
+    bench.at(due).to(S::Terminating, timer);
 }
 
 #[test]
@@ -248,7 +284,14 @@ fn force_and_limits_run_the_hook_and_heed_no_veto() {
         let mut bench = bench.clone();
         bench.ok(event);
         let intent = bench.intent();
-        assert_eq!(bench.effects, [Effect::RunBeforePause { intent, heed_veto: false }]);
+        assert_eq!(
+            bench.effects,
+            [Effect::RunBeforePause {
+                intent,
+                heed_veto: false,
+                deadline: bench.worker.status.since() + secs(10)
+            }]
+        );
         bench.ok(Event::HookVetoed { intent, message: "busy".into() });
         assert!(matches!(bench.effects[..], [Effect::Freeze { .. } | Effect::Stop { .. }]));
         bench.ok(bench.done());
@@ -258,7 +301,13 @@ fn force_and_limits_run_the_hook_and_heed_no_veto() {
 #[test]
 fn what_arrives_while_the_hook_runs_takes_the_sleep_back_at_once() {
     for sleep in [SleepMode::Freeze, SleepMode::Stop] {
-        for event in [connect(), lease(), keep_awake(), resume(), Event::ActivityArrived] {
+        for event in [
+            connect(),
+            lease(),
+            keep_awake(),
+            resume(),
+            Event::ActivityArrived { by: drowse_core::signal::Signal::Telemetry },
+        ] {
             let mut bench = hooked(sleep);
             bench.ok(bench.idle());
             let hook = bench.intent();

@@ -49,3 +49,55 @@ fn there_are_enough_scenarios_and_each_says_what_it_shows() {
         assert!(!scenario.expect.is_empty(), "{name} expects nothing");
     }
 }
+
+/// A scenario with one line, length and start.
+fn one_line(start: &str, length: &str, policy: &str, line: &str) -> Result<Vec<String>, String> {
+    let text = format!(
+        "title = \"t\"\nstart = {start:?}\nlength = {length:?}\nworker = {{ driver = \"process\" }}\n\
+         policy = {{ {policy} }}\nhappens = [{line:?}]\n"
+    );
+    let scenario: Scenario = toml::from_str(&text).map_err(|error| error.to_string())?;
+    let timeline = scenario.run().map_err(|error| error.to_string())?;
+    Ok(scenario.lines(&timeline))
+}
+
+#[test]
+fn what_cannot_be_run_is_refused_and_says_why() {
+    let start = "2026-03-02T08:00:00Z";
+    for (start, length, policy, line, expected) in [
+        (start, "1h", "", "99999999999999999:00 cpu quiet", "expected a time from the start"),
+        (start, "1h", "", "+1:00 cpu quiet", "expected a time from the start"),
+        (start, "1h", "", "0:00 cpu dancing", "cpu can be active, quiet, unknown"),
+        (start, "10000d", "check_interval = \"1s\"", "0:00 cpu quiet", "more than 1000000 looks"),
+        ("9999-12-30T21:00:00Z", "2h", "", "0:00 cpu quiet", "between 1970 and 9999"),
+        ("1900-01-01T00:00:00Z", "2h", "", "0:00 cpu quiet", "between 1970 and 9999"),
+        (start, "1h", "check_interval = \"1h\", window = 5", "0:00 cpu quiet", "could not fill in time"),
+        (start, "1h", "idle_timeout = 30", "0:00 cpu quiet", "a bare number has no unit"),
+    ] {
+        let error = one_line(start, length, policy, line).expect_err(line);
+        assert!(error.contains(expected), "{line}: {error}");
+    }
+}
+
+#[test]
+fn whoever_was_refused_at_the_door_leaves_no_trace() {
+    let lines = one_line(
+        "2026-03-02T08:00:00Z",
+        "20m",
+        "idle_timeout = \"10m\", stop_after = \"never\"",
+        "0:05 disconnect",
+    );
+    assert_eq!(lines.expect("it runs"), ["0:00 running started", "0:15 alert unknown"]);
+}
+
+proptest::proptest! {
+    #[test]
+    fn no_line_panics(line in ".{0,40}") {
+        let _ = line.parse::<drowse_core::replay::Timed>();
+    }
+
+    #[test]
+    fn no_time_panics(hours in 0u64.., minutes in 0u64..100) {
+        let _ = format!("{hours}:{minutes:02} cpu quiet").parse::<drowse_core::replay::Timed>();
+    }
+}

@@ -1,5 +1,6 @@
 //! `drowse replay FILE…`: what the rules make of a recorded stretch of a worker's life.
 
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -75,7 +76,7 @@ fn find(paths: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
         let mut found = Vec::new();
         for entry in path.read_dir().with_context(|| format!("cannot read {}", path.display()))? {
             let file = entry.with_context(|| format!("cannot read {}", path.display()))?.path();
-            if file.extension().is_some_and(|extension| extension == "toml") {
+            if file.is_file() && file.extension().is_some_and(|extension| extension == "toml") {
                 found.push(file);
             }
         }
@@ -89,13 +90,25 @@ fn find(paths: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
 }
 
 fn run_one(file: &Path) -> anyhow::Result<Ran> {
-    let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let text = read(file).with_context(|| format!("cannot read {}", file.display()))?;
     let scenario: Scenario =
         toml::from_str(&text).with_context(|| format!("{} is no scenario", file.display()))?;
     let timeline = scenario.run().with_context(|| format!("{} cannot be run", file.display()))?;
     let lines = scenario.lines(&timeline);
     let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     Ok(Ran { name, scenario, timeline, lines })
+}
+
+/// A scenario is a page of text; what never ends is none.
+const LARGEST: u64 = 1 << 20;
+
+fn read(file: &Path) -> anyhow::Result<String> {
+    let mut text = String::new();
+    let length = std::fs::File::open(file)?.take(LARGEST + 1).read_to_string(&mut text)?;
+    if length as u64 > LARGEST {
+        bail!("it is larger than 1 MiB");
+    }
+    Ok(text)
 }
 
 fn slept(ran: &Ran) -> (String, String) {

@@ -1,8 +1,8 @@
 //! What Drowse reads in the small world, and what it does about it.
 
 use super::{
-    Action, Event, Exempt, Fence, Happening, IdlePolicy, Need, PauseReason, Power, PowerSpan, Read, Shows,
-    Signal, Snapshot, Status, StatusKind, Timestamp, UnknownCause, UnknownFor, Verdict, World, judge,
+    Action, DriverMood, Event, Exempt, Fence, Happening, IdlePolicy, Need, PauseReason, Power, PowerSpan,
+    Read, Shows, Signal, Snapshot, Status, StatusKind, Timestamp, UnknownCause, Verdict, World, judge,
     savings,
 };
 
@@ -47,14 +47,18 @@ impl World<'_> {
     }
 
     pub(super) fn check(&mut self) {
+        if self.mood == DriverMood::Answers && self.worker.status.deadline().is_none() {
+            self.observe();
+        }
         if self.truth == Power::Running && self.worker.status.kind() == StatusKind::Running {
             self.read_all();
         }
         self.open_windows();
         let verdict = self.judge();
-        self.evidence.streak = verdict.streak;
-        self.evidence.last_check_at = Some(self.now);
-        self.watch_unknown(&verdict);
+        verdict.note(&mut self.evidence);
+        if verdict.unknown_alert {
+            self.say(Happening::UnknownAlert);
+        }
         self.warn(&verdict);
         self.next_check_at = verdict.next_check_at;
         self.act(&verdict);
@@ -73,24 +77,9 @@ impl World<'_> {
             idle_warned: self.idle_warned,
             runtime_warned: self.runtime_warned,
             schedule_warned: self.schedule_warned,
-            can_scale_down: self.trace.subject.fleet > self.policy.min_workers,
+            can_scale_down: self.policy.can_scale_down(self.trace.subject.fleet, None, self.now),
         };
         judge(&snapshot, self.policy, self.now)
-    }
-
-    pub(super) fn watch_unknown(&mut self, verdict: &Verdict) {
-        let is_unknown =
-            verdict.used == crate::verdict::Use::Unknown && verdict.status == StatusKind::Running;
-        if !is_unknown {
-            self.evidence.unknown = None;
-            return;
-        }
-        let now = self.now;
-        let unknown = self.evidence.unknown.get_or_insert(UnknownFor { since: now, alerted_at: None });
-        if verdict.unknown_alert {
-            unknown.alerted_at = Some(now);
-            self.say(Happening::UnknownAlert);
-        }
     }
 
     pub(super) fn warn(&mut self, verdict: &Verdict) {

@@ -27,7 +27,7 @@ impl World<'_> {
             }
             Effect::EndHolds => {
                 self.leases.clear(self.now);
-                self.holds.clear();
+                self.holds.retain(|hold| matches!(hold.kind, HoldKind::Snooze | HoldKind::KeepAwake));
                 self.connections = 0;
                 return;
             }
@@ -78,7 +78,8 @@ impl World<'_> {
             Coming::Look => self.observe(),
             Coming::Deadline(generation) => {
                 if self.worker.status.kind() == StatusKind::Draining {
-                    self.apply(&Event::DrainTimedOut { generation }, None);
+                    let is_held = !self.live_holds().is_empty();
+                    self.apply(&Event::DrainTimedOut { generation, is_held }, None);
                 } else {
                     self.apply(&Event::DeadlinePassed { generation }, None);
                 }

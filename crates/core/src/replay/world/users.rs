@@ -31,8 +31,10 @@ impl World<'_> {
                 }
             }
             Mark::Connect => self.connect(),
+            // Whoever was refused at the door was never in.
+            Mark::Disconnect if self.connections == 0 => {}
             Mark::Disconnect => {
-                self.connections = self.connections.saturating_sub(1);
+                self.connections -= 1;
                 self.hold_ended_at = Some(self.now);
                 self.evidence.note_activity(self.now, Signal::Connections, self.now);
             }
@@ -101,7 +103,7 @@ impl World<'_> {
         self.record(signal);
         let undoes = self.policy.idle_policy == IdlePolicy::Default || signal != Signal::Activity;
         if self.used_at[signal as usize] == Some(self.now) && undoes {
-            self.apply(&Event::ActivityArrived, None);
+            self.apply(&Event::ActivityArrived { by: signal }, None);
         }
     }
 
