@@ -7,7 +7,14 @@ use crate::cmd::Command;
 
 /// Puts idle compute to sleep, wakes it on demand, and never sleeps something that is in use.
 #[derive(Debug, Parser)]
-#[command(name = "drowse", version, arg_required_else_help = true, disable_help_subcommand = true)]
+#[command(
+    name = "drowse",
+    version,
+    arg_required_else_help = true,
+    disable_help_subcommand = true,
+    after_help = "Data goes to stdout, talk to stderr.
+Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 no answer from Drowse."
+)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,

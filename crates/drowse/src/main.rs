@@ -2,6 +2,7 @@
 
 mod cli;
 mod cmd;
+mod connect;
 mod output;
 
 use std::process::ExitCode;
@@ -14,7 +15,7 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) => {
             output::talk(&format!("drowse: {error:#}\n"));
-            ExitCode::FAILURE
+            connect::exit_code(&error)
         }
     }
 }

@@ -1,6 +1,10 @@
 //! The only place that writes to the terminal: stdout is data, stderr is talk.
 
+pub(crate) mod time;
+
 use std::io::{self, Write};
+
+use serde::Serialize;
 
 /// Writes data to stdout.
 pub(crate) fn data(text: &str) -> io::Result<()> {
@@ -15,6 +19,29 @@ pub(crate) fn data(text: &str) -> io::Result<()> {
 /// Writes talk to stderr. When even that fails there is nobody left to tell.
 pub(crate) fn talk(text: &str) {
     let _ = io::stderr().lock().write_all(text.as_bytes());
+}
+
+/// Writes JSON for programs to stdout.
+pub(crate) fn json(value: &impl Serialize) -> anyhow::Result<()> {
+    let mut text = serde_json::to_string_pretty(value)?;
+    text.push('\n');
+    Ok(data(&text)?)
+}
+
+/// A table with a heading; nothing but the heading if there are no rows.
+pub(crate) fn table<const N: usize>(
+    heading: [&str; N],
+    rows: impl IntoIterator<Item = [String; N]>,
+) -> String {
+    let heading = heading.map(str::to_owned).to_vec();
+    let rows: Vec<Vec<String>> =
+        std::iter::once(heading).chain(rows.into_iter().map(|row| row.to_vec())).collect();
+    columns(0, &rows)
+}
+
+/// A cell for what may be absent.
+pub(crate) fn or_dash(text: Option<&str>) -> String {
+    text.unwrap_or("-").to_owned()
 }
 
 /// Rows as columns: each column but the last as wide as its widest cell, with two spaces between.

@@ -1,5 +1,14 @@
 //! The real binary on real files: what it prints, where, and how it ends.
 
+#[path = "cli/client.rs"]
+mod client;
+#[path = "cli/doctor.rs"]
+mod doctor;
+#[path = "cli/help.rs"]
+mod help;
+#[path = "cli/server.rs"]
+mod server;
+
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};

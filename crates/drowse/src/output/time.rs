@@ -1,0 +1,55 @@
+//! Times as a person reads them in a table.
+
+use std::time::Duration;
+
+use drowse_core::Timestamp;
+
+/// The two largest units, rounded down: `2d4h`, `5m12s`, `0s`. A table is no stopwatch.
+pub(crate) fn coarse(duration: Duration) -> String {
+    let units = [("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)];
+    let mut rest = duration.as_secs();
+    let mut text = String::new();
+    let mut parts = 0;
+    for (name, seconds) in units {
+        let count = rest / seconds;
+        rest %= seconds;
+        if count > 0 && parts < 2 {
+            text.push_str(&count.to_string());
+            text.push_str(name);
+        }
+        // A gap counts too: 1d0h5m is one day, not a day and five minutes.
+        parts += usize::from(count > 0 || parts > 0);
+    }
+    if text.is_empty() { "0s".to_owned() } else { text }
+}
+
+/// `5m12s ago`, or a dash.
+pub(crate) fn ago(at: Option<Timestamp>, now: Timestamp) -> String {
+    at.map_or_else(|| "-".to_owned(), |at| format!("{} ago", coarse(now.since(at))))
+}
+
+/// `in 5m12s`, or `now`.
+pub(crate) fn until(at: Timestamp, now: Timestamp) -> String {
+    if at <= now { "now".to_owned() } else { format!("in {}", coarse(at.since(now))) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_units_are_enough() {
+        for (seconds, text) in [
+            (0, "0s"),
+            (59, "59s"),
+            (60, "1m"),
+            (312, "5m12s"),
+            (3_600, "1h"),
+            (3_605, "1h"),
+            (90_061, "1d1h"),
+            (86_700, "1d"),
+        ] {
+            assert_eq!(coarse(Duration::from_secs(seconds)), text);
+        }
+    }
+}
