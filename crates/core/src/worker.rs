@@ -79,6 +79,27 @@ pub struct Terms {
     pub has_after_resume: bool,
 }
 
+impl Default for Terms {
+    /// What stands in for the terms of a stored worker until they are taken from its policy again: nothing
+    /// happens by itself, and nothing but a person wakes it.
+    fn default() -> Self {
+        Self {
+            sleep: SleepMode::Stop,
+            sleep_replaced: false,
+            stop_after: None,
+            terminate_after: None,
+            grace: Duration::from_mins(1),
+            snooze: Duration::ZERO,
+            snooze_after_thaw: Duration::ZERO,
+            wake_from: PauseReasons::NONE,
+            drain_timeout: Duration::from_mins(10),
+            idle_timeout: None,
+            has_before_pause: false,
+            has_after_resume: false,
+        }
+    }
+}
+
 impl Terms {
     pub fn of(policy: &Policy, can: Capabilities) -> Self {
         let wanted = policy.sleep.unwrap_or(if can.can_freeze { SleepMode::Freeze } else { SleepMode::Stop });
@@ -181,7 +202,7 @@ pub enum Power {
 }
 
 /// One unit of compute that Drowse looks after.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Worker {
     /// Its stable name.
     pub id: WorkerId,
@@ -191,7 +212,9 @@ pub struct Worker {
     pub driver: DriverKind,
     /// What that driver can do.
     pub can: Capabilities,
-    /// What its policy says about changes of status.
+    /// What its policy says about changes of status. Not stored: whoever loads a worker takes it from the
+    /// policy of that moment.
+    #[serde(skip)]
     pub terms: Terms,
     /// The front door has a port for it.
     pub is_routed: bool,

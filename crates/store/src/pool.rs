@@ -1,0 +1,162 @@
+//! Connections that several threads take turns with.
+//!
+//! Wakes have a lane of their own: somebody waits at the door for them, while a check or a flush can come a
+//! moment later. Within a lane it is first come, first served; a plain mutex would let a busy thread take
+//! its lock again and again while others starve.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+/// Who goes first when several wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lane {
+    /// A wake: somebody waits at the door.
+    Wake,
+    /// Everything else.
+    Ordinary,
+}
+
+pub(crate) struct Pool<C> {
+    state: Mutex<State<C>>,
+    freed: Condvar,
+}
+
+struct State<C> {
+    idle: Vec<C>,
+    waiting: [VecDeque<u64>; 2],
+    next_ticket: u64,
+}
+
+impl<C> Pool<C> {
+    pub(crate) fn new(connections: Vec<C>) -> Self {
+        let waiting = [VecDeque::new(), VecDeque::new()];
+        Self {
+            state: Mutex::new(State { idle: connections, waiting, next_ticket: 0 }),
+            freed: Condvar::new(),
+        }
+    }
+
+    /// Waits for a connection. There is no time limit here: whoever has one is bound by the limits of the
+    /// database itself.
+    pub(crate) fn take(&self, lane: Lane) -> Taken<'_, C> {
+        let mut state = self.state();
+        let ticket = state.next_ticket;
+        state.next_ticket += 1;
+        state.waiting[lane as usize].push_back(ticket);
+        loop {
+            if state.first() == Some(ticket)
+                && let Some(connection) = state.idle.pop()
+            {
+                state.waiting[lane as usize].pop_front();
+                let more = !state.idle.is_empty();
+                drop(state);
+                if more {
+                    self.freed.notify_all();
+                }
+                return Taken { pool: self, connection: Some(connection) };
+            }
+            state = self.freed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// How many wait for a connection.
+    pub(crate) fn waiting(&self) -> usize {
+        self.state().waiting.iter().map(VecDeque::len).sum()
+    }
+
+    // A panic while the lock is held cannot leave the lists half changed.
+    fn state(&self) -> MutexGuard<'_, State<C>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<C> State<C> {
+    fn first(&self) -> Option<u64> {
+        self.waiting.iter().find_map(|lane| lane.front().copied())
+    }
+}
+
+impl<C> fmt::Debug for Pool<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pool").finish_non_exhaustive()
+    }
+}
+
+/// A connection that goes back when it is dropped, also when a panic drops it.
+pub(crate) struct Taken<'p, C> {
+    pool: &'p Pool<C>,
+    connection: Option<C>,
+}
+
+const TAKEN: &str = "it is given back only when dropped";
+
+impl<C> Deref for Taken<'_, C> {
+    type Target = C;
+    fn deref(&self) -> &C {
+        self.connection.as_ref().expect(TAKEN)
+    }
+}
+
+impl<C> DerefMut for Taken<'_, C> {
+    fn deref_mut(&mut self) -> &mut C {
+        self.connection.as_mut().expect(TAKEN)
+    }
+}
+
+impl<C> Drop for Taken<'_, C> {
+    fn drop(&mut self) {
+        if let Some(connection) = self.connection.take() {
+            self.pool.state().idle.push(connection);
+            self.pool.freed.notify_all();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::mpsc;
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn wakes_go_first_and_otherwise_it_is_first_come_first_served() {
+        let pool = Arc::new(Pool::new(vec![()]));
+        let held = pool.take(Lane::Ordinary);
+        let (say, said) = mpsc::channel();
+        let mut threads = Vec::new();
+        for (index, lane) in [Lane::Ordinary, Lane::Ordinary, Lane::Wake, Lane::Wake].into_iter().enumerate()
+        {
+            let (pool_, say) = (Arc::clone(&pool), say.clone());
+            threads.push(thread::spawn(move || {
+                let _taken = pool_.take(lane);
+                say.send(index).unwrap();
+            }));
+            // They queue up one after the other.
+            while pool.waiting() <= index {
+                thread::yield_now();
+            }
+        }
+        drop(held);
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        assert_eq!(said.try_iter().collect::<Vec<_>>(), [2, 3, 0, 1]);
+    }
+
+    #[test]
+    fn a_panic_gives_the_connection_back() {
+        let pool = Arc::new(Pool::new(vec![7]));
+        let other = Arc::clone(&pool);
+        let outcome = thread::spawn(move || {
+            let _taken = other.take(Lane::Ordinary);
+            panic!("in the middle of a transaction");
+        })
+        .join();
+        assert!(outcome.is_err());
+        assert_eq!(*pool.take(Lane::Ordinary), 7);
+    }
+}

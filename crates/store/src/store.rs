@@ -1,0 +1,169 @@
+//! A database, open.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::error::StoreError;
+use crate::pool::{Lane, Pool};
+use crate::sql::{Connection, Mode};
+use crate::tx::{Tx, View};
+use crate::{Epoch, migrate, postgres, sqlite};
+
+/// How a database is used.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// How long to wait for a lock that somebody else holds.
+    pub lock_for: Duration,
+    /// How long a statement may take (PostgreSQL).
+    pub statement_for: Duration,
+    /// How long a transaction may be silent (PostgreSQL).
+    pub idle_for: Duration,
+    /// Connections: all of them on PostgreSQL, the readers beside the one writer on SQLite.
+    pub connections: usize,
+    /// Make the file if it is missing (SQLite).
+    pub create: bool,
+    /// The largest number of pages of the file (SQLite), so that a journal cannot fill the machine's disk.
+    pub sqlite_max_pages: Option<u32>,
+    /// The journal's epoch should the database be new or a copy; from the injected generator.
+    pub fresh_epoch: Epoch,
+}
+
+impl Options {
+    pub const fn new(fresh_epoch: Epoch) -> Self {
+        Self {
+            // A transaction takes milliseconds: who waits for seconds waits for somebody who is stuck.
+            lock_for: Duration::from_secs(5),
+            statement_for: Duration::from_secs(10),
+            idle_for: Duration::from_secs(10),
+            connections: 4,
+            create: true,
+            sqlite_max_pages: None,
+            fresh_epoch,
+        }
+    }
+}
+
+/// The memory of Drowse. Cheap to clone; may be used from any number of threads, but not from an async
+/// context: a transaction blocks its thread.
+#[derive(Clone, Debug)]
+pub struct Store {
+    writers: Arc<Pool<Connection>>,
+    readers: Arc<Pool<Connection>>,
+    /// Where the file is (SQLite).
+    path: Option<Arc<Path>>,
+}
+
+impl Store {
+    /// Opens `sqlite://FILE` (relative to `folder`) or `postgres://…`, and brings it up to date.
+    pub fn open(url: &str, folder: &Path, options: &Options) -> Result<Self, StoreError> {
+        if let Some(file) = url.strip_prefix("sqlite://") {
+            if file.is_empty() {
+                return Err(StoreError::BadUrl { url: url.to_owned() });
+            }
+            Self::open_sqlite(&folder.join(file), options)
+        } else if url.starts_with("postgres://") || url.starts_with("postgresql://") {
+            Self::open_postgres(url, options)
+        } else {
+            Err(StoreError::BadUrl { url: url.to_owned() })
+        }
+    }
+
+    fn open_sqlite(path: &Path, options: &Options) -> Result<Self, StoreError> {
+        let connect = || sqlite::Connection::open(path, options).map(Connection::Sqlite);
+        let mut writer = connect()?;
+        migrate::bring_up(&mut writer, options.fresh_epoch)?;
+        let readers = (0..options.connections.max(1)).map(|_| connect()).collect::<Result<Vec<_>, _>>()?;
+        Ok(Self {
+            writers: Arc::new(Pool::new(vec![writer])),
+            readers: Arc::new(Pool::new(readers)),
+            path: Some(path.into()),
+        })
+    }
+
+    fn open_postgres(url: &str, options: &Options) -> Result<Self, StoreError> {
+        // A migration may wait for that of another replica, and takes longer than a transaction.
+        let patient = Options { lock_for: MIGRATION_FOR, statement_for: MIGRATION_FOR, ..options.clone() };
+        let mut first = Connection::Postgres(Box::new(postgres::Connection::new(url, &patient)?));
+        migrate::bring_up(&mut first, options.fresh_epoch)?;
+        let connections = (0..options.connections.max(1))
+            .map(|_| Ok(Connection::Postgres(Box::new(postgres::Connection::new(url, options)?))))
+            .collect::<Result<Vec<_>, StoreError>>()?;
+        let pool = Arc::new(Pool::new(connections));
+        Ok(Self { writers: Arc::clone(&pool), readers: pool, path: None })
+    }
+
+    /// Runs `work` in a transaction: all of it is done, or nothing.
+    ///
+    /// It is committed when `work` answers `Ok`, and rolled back when it answers `Err` or panics.
+    pub fn tx<T, E: From<StoreError>>(&self, work: impl FnOnce(&Tx<'_>) -> Result<T, E>) -> Result<T, E> {
+        self.tx_in(Lane::Ordinary, work)
+    }
+
+    /// The same, in a lane: a wake goes ahead of checks and flushes.
+    pub fn tx_in<T, E: From<StoreError>>(
+        &self,
+        lane: Lane,
+        work: impl FnOnce(&Tx<'_>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let mut connection = self.writers.take(lane);
+        connection.begin(Mode::Write)?;
+        let tx = Tx::new(&connection);
+        let value = work(&tx)?;
+        tx.commit()?;
+        Ok(value)
+    }
+
+    /// Runs `work` on one consistent view of the database.
+    pub fn read<T, E: From<StoreError>>(&self, work: impl FnOnce(&View<'_>) -> Result<T, E>) -> Result<T, E> {
+        let mut connection = self.readers.take(Lane::Ordinary);
+        connection.begin(Mode::Read)?;
+        let view = View::new(&connection);
+        let value = work(&view)?;
+        view.end()?;
+        Ok(value)
+    }
+
+    /// How many transactions wait for their turn.
+    pub fn waiting(&self) -> usize {
+        self.writers.waiting()
+    }
+
+    /// Writes a copy that is whole at one instant, while everything goes on (SQLite).
+    ///
+    /// The copy knows that it is one: when it is opened, its journal gets a new epoch, so that nobody
+    /// takes an event of its future for one they have seen.
+    pub fn backup(&self, to: &Path) -> Result<(), StoreError> {
+        let Some(from) = &self.path else {
+            return Err(StoreError::Unsupported("use pg_dump to back up PostgreSQL"));
+        };
+        if to.exists() {
+            return Err(StoreError::Exists(to.to_owned()));
+        }
+        // Under another name until it is whole: whoever finds the file finds a good one.
+        let mut partial = to.as_os_str().to_owned();
+        partial.push(".partial");
+        let partial = PathBuf::from(partial);
+        let _ = std::fs::remove_file(&partial);
+        let copied = self.copy(from, &partial).and_then(|()| {
+            std::fs::rename(&partial, to).map_err(|error| StoreError::Unavailable(error.into()))
+        });
+        if copied.is_err() {
+            let _ = std::fs::remove_file(&partial);
+        }
+        copied
+    }
+
+    fn copy(&self, from: &Path, to: &Path) -> Result<(), StoreError> {
+        // A connection of its own: it takes seconds, and nobody should wait for it.
+        let options = Options { create: false, ..Options::new(Epoch(0)) };
+        sqlite::Connection::open(from, &options)?.copy_to(to)?;
+        let copy = Connection::Sqlite(sqlite::Connection::open(to, &options)?);
+        migrate::mark_as_copy(&copy)?;
+        // One file, without a log beside it.
+        copy.batch("PRAGMA journal_mode = DELETE;")
+    }
+}
+
+/// A migration of a large journal takes minutes.
+const MIGRATION_FOR: Duration = Duration::from_mins(10);
