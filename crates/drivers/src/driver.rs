@@ -1,0 +1,292 @@
+//! What every driver can be asked, and how it answers.
+//!
+//! Actions are **level-triggered**: they name the state to reach, not the step to take. Asking for what is
+//! already so is [`Acted::AlreadyTrue`], so a caller that does not know whether its last call got through
+//! simply asks again. Dropping the future of a call is allowed at any time and leaves nothing that asking
+//! again would not put right.
+//!
+//! Every call has a budget, `within`. It is a duration and not an instant: it runs on the driver's own
+//! monotonic clock, so a jump of the wall clock neither cuts a grace short nor prolongs a wait.
+//!
+//! See `docs/decisions/0006-driver-trait.md` for why the trait looks like this.
+
+use std::fmt::Debug;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use drowse_core::Timestamp;
+use drowse_core::counter::Total;
+use drowse_core::event::Observation;
+use drowse_core::id::{BootId, Generation, IntentId, WorkerId};
+use drowse_core::reason::SleepMode;
+use drowse_core::signal::{DriverKind, PerSignal, Signal, UnknownCause};
+use drowse_core::worker::{Capabilities, Power};
+
+use crate::hint::Hint;
+use crate::{process, sim};
+
+/// The injected clock.
+pub type Now = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+
+/// The future of a call. One allocation per call: a hundred nanoseconds beside a freeze of a hundred
+/// microseconds or an API call of a hundred milliseconds.
+pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;
+
+/// Why a driver did not do it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// It was asked and said no. Asking the same again will probably get the same answer.
+    #[error("{message}")]
+    Refused {
+        /// For the journal and a person.
+        message: String,
+    },
+    /// Whoever carries it out cannot be reached: an engine that is down, an API that throttles.
+    #[error("the driver cannot be reached: {message}")]
+    Unreachable {
+        /// For the journal and a person.
+        message: String,
+    },
+    /// The budget is over and nobody knows yet. Ask again, or look.
+    #[error("no answer within {within:?}")]
+    TimedOut {
+        /// The budget.
+        within: Duration,
+    },
+    /// The worker no longer exists.
+    #[error("it no longer exists")]
+    Gone,
+    /// This driver cannot do that at all.
+    #[error("this driver cannot {what}")]
+    Unsupported {
+        /// A verb and its object.
+        what: &'static str,
+    },
+}
+
+impl Error {
+    pub fn refused(message: impl Into<String>) -> Self {
+        Error::Refused { message: message.into() }
+    }
+}
+
+/// A look at a worker.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// What was seen.
+    pub power: Power,
+    /// When the look began: what changed after that may not be in it.
+    pub began_at: Timestamp,
+    /// The run that was seen; of a stopped worker the last one, where the driver still knows it.
+    pub boot: Option<BootId>,
+    /// When that run began, where the driver tells.
+    pub boot_started_at: Option<Timestamp>,
+    /// When `power` came to be what it is, where the driver tells.
+    pub dated_at: Option<Timestamp>,
+    /// How the last run ended. `None` also when nobody can know: a process that Drowse did not start
+    /// itself, because Drowse was restarted meanwhile, tells its end but not its code.
+    pub exit_code: Option<i32>,
+}
+
+impl Seen {
+    /// As the rules want it, with the generation that the caller had in mind when it looked.
+    pub fn observation(&self, generation: Generation) -> Observation {
+        Observation {
+            power: self.power,
+            began_at: self.began_at,
+            generation,
+            boot: self.boot.clone(),
+            dated_at: self.dated_at,
+        }
+    }
+}
+
+/// How an action went.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Acted {
+    /// It was so before. This is what was seen.
+    AlreadyTrue(Seen),
+    /// It is so now. This is what was seen.
+    Done(Seen),
+    /// It is under way and will get there by itself. Observe it, no sooner than after this time.
+    Started {
+        /// How long it takes at least.
+        look_after: Duration,
+    },
+}
+
+impl Acted {
+    /// What was seen, if it is settled.
+    pub fn seen(&self) -> Option<&Seen> {
+        match self {
+            Acted::AlreadyTrue(seen) | Acted::Done(seen) => Some(seen),
+            Acted::Started { .. } => None,
+        }
+    }
+}
+
+/// What stands behind a worker, in the words of its driver.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Spec {
+    /// A command on this machine.
+    Process(process::Spec),
+    /// An invention.
+    Sim(Box<sim::Spec>),
+}
+
+/// A stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stop {
+    /// Whose stop this is. The same intent asked again goes on where it was: it is not signalled twice,
+    /// and its grace does not start afresh. Another intent starts afresh.
+    pub intent: IntentId,
+    /// Stop or hibernate.
+    pub mode: SleepMode,
+    /// How long it may take from being asked to being killed.
+    pub grace: Duration,
+    /// It is believed to be frozen. A driver thaws what it finds frozen in any case.
+    pub thaw_first: bool,
+}
+
+/// A deletion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Terminate {
+    /// Whose deletion this is, as in [`Stop`].
+    pub intent: IntentId,
+    /// How long it may take from being asked to being killed.
+    pub grace: Duration,
+}
+
+/// Which signals to read.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted<'a> {
+    /// One flag for each signal.
+    pub signals: PerSignal<bool>,
+    /// Ports that the router serves: it counts those connections itself.
+    pub routed_ports: &'a [u16],
+}
+
+impl<'a> Wanted<'a> {
+    pub fn of(signals: &[Signal], routed_ports: &'a [u16]) -> Self {
+        let mut wanted = [false; Signal::COUNT];
+        for signal in signals {
+            wanted[*signal as usize] = true;
+        }
+        Self { signals: wanted, routed_ports }
+    }
+
+    pub fn wants(&self, signal: Signal) -> bool {
+        self.signals[signal as usize]
+    }
+}
+
+/// One raw value. The rules turn it into a reading.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Measure {
+    /// A running total of this run: microseconds of processor time, or bytes.
+    Total(Total),
+    /// A value as it is now: sockets, processes, per cent.
+    Level {
+        /// In the unit of the signal.
+        value: f64,
+        /// When it was read.
+        at: Timestamp,
+    },
+    /// It was asked for and could not be read. Never the same as zero.
+    Unknown(UnknownCause),
+}
+
+/// What was read of a worker.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measures {
+    /// The run it was read from: totals of different runs have nothing to do with each other.
+    pub boot: Option<BootId>,
+    /// `None`: not asked for, or this driver has no such signal for this worker.
+    pub by_signal: PerSignal<Option<Measure>>,
+}
+
+impl Measures {
+    pub fn none(boot: Option<BootId>) -> Self {
+        Self { boot, by_signal: [None; Signal::COUNT] }
+    }
+
+    pub fn get(&self, signal: Signal) -> Option<Measure> {
+        self.by_signal[signal as usize]
+    }
+
+    pub fn set(&mut self, signal: Signal, measure: Measure) {
+        self.by_signal[signal as usize] = Some(measure);
+    }
+}
+
+/// A hook to run for a worker.
+#[derive(Clone, Copy, Debug)]
+pub struct Hook<'a> {
+    /// `before_pause` or `after_resume`.
+    pub name: &'static str,
+    /// The program and its arguments.
+    pub command: &'a [String],
+}
+
+/// How a hook ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HookEnd {
+    /// 128 + signal if it was killed.
+    pub code: i32,
+    /// The end of what it said, for the journal.
+    pub output: String,
+}
+
+/// What observes and acts on one kind of worker.
+///
+/// Calls about different workers do not wait for each other. Actions on the same worker do, and the wait
+/// is part of their budget; [`observe`](Driver::observe) and [`read`](Driver::read) never wait for an action.
+pub trait Driver: Send + Sync + Debug {
+    fn kind(&self) -> DriverKind;
+
+    /// What it can do here and how long it may take.
+    fn capabilities(&self) -> Capabilities;
+
+    /// Takes a worker on, with whatever run of it there is, and answers with what it finds. Again: the new
+    /// spec counts from the next start.
+    fn adopt<'a>(&'a self, worker: &'a WorkerId, spec: &'a Spec, within: Duration) -> Answer<'a, Seen>;
+
+    /// Lets go of a worker without touching it. Refused while it is frozen: nothing would wake it.
+    fn forget<'a>(&'a self, worker: &'a WorkerId, within: Duration) -> Answer<'a, ()>;
+
+    /// Looks.
+    fn observe<'a>(&'a self, worker: &'a WorkerId, within: Duration) -> Answer<'a, Seen>;
+
+    /// Freezes it where it is. If that cannot be confirmed in time it is thawed again, so that nothing is
+    /// left half frozen.
+    fn freeze<'a>(&'a self, worker: &'a WorkerId, within: Duration) -> Answer<'a, Acted>;
+
+    /// Lets it go on.
+    fn thaw<'a>(&'a self, worker: &'a WorkerId, within: Duration) -> Answer<'a, Acted>;
+
+    /// Makes it run. That it answers is for others to find out.
+    fn start<'a>(&'a self, worker: &'a WorkerId, within: Duration) -> Answer<'a, Acted>;
+
+    /// Ends its run: asked to, then made to.
+    fn stop<'a>(&'a self, worker: &'a WorkerId, stop: Stop, within: Duration) -> Answer<'a, Acted>;
+
+    /// Ends it for good and leaves nothing behind.
+    fn terminate<'a>(
+        &'a self,
+        worker: &'a WorkerId,
+        terminate: Terminate,
+        within: Duration,
+    ) -> Answer<'a, Acted>;
+
+    /// Reads raw values. One that cannot be read is [`Measure::Unknown`] and does not spoil the others.
+    fn read<'a>(&'a self, worker: &'a WorkerId, wanted: Wanted<'a>, within: Duration)
+    -> Answer<'a, Measures>;
+
+    /// Runs a hook to its end. One that does not end in time is killed, and that is [`Error::TimedOut`].
+    fn run_hook<'a>(&'a self, worker: &'a WorkerId, hook: Hook<'a>, within: Duration) -> Answer<'a, HookEnd>;
+
+    /// Waits for the next hint. Each is given to one caller only; dropping the future loses none.
+    fn next_hint(&self) -> Pin<Box<dyn Future<Output = Hint> + Send + '_>>;
+}

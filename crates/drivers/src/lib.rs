@@ -1,0 +1,20 @@
+//! The hands of Drowse: what observes workers and acts on them.
+//!
+//! A [`Driver`] decides nothing. It is told to make something so, makes it so or says why not, and tells
+//! what it sees with the time at which it began to look. Which worker sleeps when is a matter of
+//! `drowse-core`; what is remembered is a matter of the store, which this crate does not know.
+//!
+//! - [`driver`]: the trait and its vocabulary
+//! - [`hint`]: what a driver says unasked
+//! - [`process`]: plain processes on this machine
+//! - [`sim`]: a seeded world without real time, for simulations and tests
+
+pub mod driver;
+pub mod hint;
+pub mod process;
+pub mod sim;
+
+pub use driver::{
+    Acted, Answer, Driver, Error, Hook, HookEnd, Measure, Measures, Seen, Spec, Stop, Terminate, Wanted,
+};
+pub use hint::Hint;

@@ -1,0 +1,166 @@
+//! Established TCP connections of a set of processes.
+//!
+//! `/proc/PID/net/tcp` lists the sockets of a whole network namespace; which of them belong to a worker is
+//! told by the inodes behind its file descriptors. Loopback does not count, nor do the ports that the
+//! router serves: it counts those itself.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use super::proc::is_no_process;
+
+/// One line of `/proc/net/tcp` or `tcp6`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Socket {
+    local: SocketAddr,
+    remote: SocketAddr,
+    is_established: bool,
+    inode: u64,
+}
+
+impl Socket {
+    fn counts(&self, routed_ports: &[u16]) -> bool {
+        let is_loopback = |address: SocketAddr| address.ip().to_canonical().is_loopback();
+        self.is_established
+            && !is_loopback(self.local)
+            && !is_loopback(self.remote)
+            && !routed_ports.contains(&self.local.port())
+    }
+}
+
+/// The first line is a heading; a line that cannot be read is an error, because it may be the one that counts.
+fn parse(text: &str) -> Option<Vec<Socket>> {
+    text.lines().skip(1).map(parse_line).collect()
+}
+
+fn parse_line(line: &str) -> Option<Socket> {
+    let mut fields = line.split_ascii_whitespace();
+    let local = parse_address(fields.nth(1)?)?;
+    let remote = parse_address(fields.next()?)?;
+    let is_established = fields.next()? == "01";
+    // tx:rx, tr:when, retrnsmt, uid, timeout
+    let inode = fields.nth(5)?.parse().ok()?;
+    Some(Socket { local, remote, is_established, inode })
+}
+
+/// The kernel prints words in the machine's byte order, as they lie in memory in network order.
+fn parse_address(text: &str) -> Option<SocketAddr> {
+    let (address, port) = text.split_once(':')?;
+    let word = |at: usize| Some(u32::from_str_radix(address.get(at..at + 8)?, 16).ok()?.to_ne_bytes());
+    let ip = match address.len() {
+        8 => IpAddr::from(Ipv4Addr::from(word(0)?)),
+        32 => {
+            let mut bytes = [0; 16];
+            for (index, part) in bytes.chunks_exact_mut(4).enumerate() {
+                part.copy_from_slice(&word(index * 8)?);
+            }
+            IpAddr::from(Ipv6Addr::from(bytes))
+        }
+        _ => return None,
+    };
+    Some(SocketAddr::new(ip, u16::from_str_radix(port, 16).ok()?))
+}
+
+/// How many connections these processes hold. They are taken to share one network namespace, that of
+/// the first.
+pub(crate) fn established(pids: &[i32], routed_ports: &[u16]) -> io::Result<u64> {
+    let mut inodes = BTreeSet::new();
+    for pid in pids {
+        match socket_inodes(*pid, &mut inodes) {
+            Err(error) if is_no_process(&error) => {}
+            other => other?,
+        }
+    }
+    if inodes.is_empty() {
+        return Ok(0);
+    }
+    let mut count = 0;
+    for table in ["tcp", "tcp6"] {
+        let text = read_table(pids, table)?;
+        let sockets = parse(&text).ok_or_else(|| {
+            io::Error::new(io::ErrorKind::InvalidData, format!("/proc/net/{table} is not as expected"))
+        })?;
+        let ours =
+            sockets.iter().filter(|socket| inodes.contains(&socket.inode) && socket.counts(routed_ports));
+        count += ours.count() as u64;
+    }
+    Ok(count)
+}
+
+/// Any member will do, and any may end meanwhile. A kernel without IPv6 has no `tcp6`.
+fn read_table(pids: &[i32], table: &str) -> io::Result<String> {
+    for pid in pids {
+        match fs::read_to_string(format!("/proc/{pid}/net/{table}")) {
+            Err(error) if is_no_process(&error) => {}
+            other => return other,
+        }
+    }
+    Ok(String::new())
+}
+
+fn socket_inodes(pid: i32, inodes: &mut BTreeSet<u64>) -> io::Result<()> {
+    for entry in fs::read_dir(format!("/proc/{pid}/fd"))? {
+        let target = match fs::read_link(entry?.path()) {
+            // Closed while we looked.
+            Err(error) if is_no_process(&error) => continue,
+            other => other?,
+        };
+        let inode = target.to_str().and_then(|text| text.strip_prefix("socket:[")?.strip_suffix(']'));
+        inodes.extend(inode.and_then(|inode| inode.parse::<u64>().ok()));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // Written by a kernel on a little-endian machine.
+    const TCP: &str = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
+   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 100 1 0000000000000000 100 0 0 10 0
+   1: 0100007F:1F90 0100007F:C350 01 00000000:00000000 00:00000000 00000000     0        0 101 1 0000000000000000 20 4 30 10 -1
+   2: 0A00000A:2329 0B00000A:C350 01 00000000:00000000 00:00000000 00000000     0        0 102 1 0000000000000000 20 4 30 10 -1
+   3: 0A00000A:C351 08080808:01BB 01 00000000:00000000 00:00000000 00000000     0        0 103 1 0000000000000000 20 4 30 10 -1
+   4: 0A00000A:C352 08080808:01BB 06 00000000:00000000 00:00000000 00000000     0        0 0 1 0000000000000000 20 4 30 10 -1
+";
+    const TCP6: &str = "  sl  local_address                         remote_address                        st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
+   0: 00000000000000000000000001000000:0016 00000000000000000000000001000000:C350 01 00000000:00000000 00:00000000 00000000     0        0 200 1 0000000000000000 20 4 30 10 -1
+   1: 0000000000000000FFFF00000100007F:0016 0000000000000000FFFF00000100007F:C350 01 00000000:00000000 00:00000000 00000000     0        0 201 1 0000000000000000 20 4 30 10 -1
+   2: B80D0120000000000000000001000000:0016 B80D0120000000000000000002000000:C350 01 00000000:00000000 00:00000000 00000000     0        0 202 1 0000000000000000 20 4 30 10 -1
+";
+
+    fn counted(text: &str, routed_ports: &[u16]) -> Vec<u64> {
+        let sockets = parse(text).unwrap();
+        sockets.iter().filter(|socket| socket.counts(routed_ports)).map(|socket| socket.inode).collect()
+    }
+
+    #[test]
+    #[cfg(target_endian = "little")]
+    fn loopback_listeners_and_routed_ports_do_not_count() {
+        assert_eq!(counted(TCP, &[]), [102, 103]);
+        assert_eq!(counted(TCP, &[9001]), [103]);
+        assert_eq!(counted(TCP6, &[]), [202]);
+        assert_eq!(counted(TCP6, &[22]), [] as [u64; 0]);
+    }
+
+    #[test]
+    fn a_line_that_cannot_be_read_is_not_passed_over() {
+        assert_eq!(parse("heading\n 0: 0100007F:1F90 what\n"), None);
+        assert_eq!(parse(&TCP.replace("0100007F", "01007F")), None);
+        assert_eq!(parse(""), Some(vec![]));
+    }
+
+    #[test]
+    fn our_own_loopback_connection_is_seen_and_not_counted() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let stream = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let pid = i32::try_from(std::process::id()).expect("a pid fits");
+        let mut inodes = BTreeSet::new();
+        socket_inodes(pid, &mut inodes).unwrap();
+        assert!(inodes.len() >= 2, "{inodes:?}");
+        assert_eq!(established(&[pid], &[]).unwrap(), 0);
+        drop(stream);
+    }
+}
