@@ -35,10 +35,13 @@ const TOOLS: &[Tool] = &[Tool {
     why: "runs every test in its own process, so that one cannot hang or poison another",
 }];
 
-/// None yet: the rules need nothing but the compiler. A database or a container engine gets its line here
-/// together with the first test that needs it, for example
-/// `Package { name: "postgresql", probe: &["pg_lsclusters"], why: "…" }`.
-const PACKAGES: &[Package] = &[];
+/// A container engine gets its line here together with the first test that needs it.
+const PACKAGES: &[Package] = &[Package {
+    name: "postgresql",
+    // The server's own programs are not on the path, and clients alone would not do.
+    probe: &["sh", "-c", "ls /usr/lib/postgresql/*/bin/initdb"],
+    why: "the second engine of the store; its tests start a server of their own",
+}];
 
 /// Installs whatever is missing, saying so before it does.
 pub(crate) fn install(workspace: &Workspace) -> anyhow::Result<()> {

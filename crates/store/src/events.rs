@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use crate::error::StoreError;
 use crate::meta::Epoch;
-use crate::row::{from_json, to_json, worker_id};
+use crate::row::{from_json, to_json, without_nul, worker_id};
 use crate::sql::Row;
 use crate::tx::{Tx, View};
 
@@ -41,7 +41,7 @@ impl NewEvent {
     }
 
     fn columns(&self) -> impl Serialize + '_ {
-        (self.at.as_micros(), &self.worker, &self.kind, &self.doc)
+        (self.at.as_micros(), &self.worker, without_nul(&self.kind), self.doc.to_string())
     }
 }
 

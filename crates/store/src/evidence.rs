@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::error::StoreError;
-use crate::row::{from_json, to_json, worker_id};
+use crate::row::{from_json, to_json, without_nul, worker_id};
 use crate::store::Store;
 use crate::tx::{Tx, View};
 use crate::workers::Locked;
@@ -211,11 +211,11 @@ impl Arrival {
     fn columns(&self) -> impl Serialize + '_ {
         (
             &self.worker,
-            &self.source,
-            &self.boot,
+            without_nul(&self.source),
+            self.boot.as_ref().map(|boot| without_nul(&boot.0)),
             self.activity_at.map(Timestamp::as_micros),
             self.read_at.as_micros(),
-            &self.doc,
+            self.doc.to_string(),
         )
     }
 }

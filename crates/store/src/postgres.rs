@@ -19,6 +19,7 @@ use ::postgres::{Client, Config, NoTls, Statement};
 use bytes::BytesMut;
 
 use crate::error::{Cause, StoreError};
+use crate::row::without_nul;
 use crate::sql::{Dialect, Mode, Param, Row};
 use crate::store::Options;
 
@@ -136,10 +137,11 @@ impl Connection {
     }
 
     pub(crate) fn commit(&self) -> Result<(), StoreError> {
-        self.batch("COMMIT").map_err(|error| match error {
-            StoreError::Unavailable(cause) => StoreError::CommitUnknown(cause),
-            other => other,
-        })
+        let outcome = self.batch("COMMIT");
+        if let Err(StoreError::Unavailable(cause)) = outcome {
+            return Err(StoreError::CommitUnknown(cause));
+        }
+        outcome
     }
 
     pub(crate) fn rollback(&self) {
@@ -221,9 +223,7 @@ impl ToSql for Param<'_> {
     fn to_sql(&self, ty: &Type, out: &mut BytesMut) -> Result<IsNull, Cause> {
         match self {
             Param::Int(value) => value.to_sql(ty, out),
-            // PostgreSQL's text cannot hold the character NUL, and what a person or a program writes may.
-            Param::Text(Some(text)) if text.contains('\0') => text.replace('\0', "\u{fffd}").to_sql(ty, out),
-            Param::Text(value) => value.to_sql(ty, out),
+            Param::Text(value) => value.map(without_nul).to_sql(ty, out),
             Param::Bytes(value) => value.to_sql(ty, out),
         }
     }
@@ -239,7 +239,7 @@ impl ToSql for Param<'_> {
 pub(crate) fn error(error: ::postgres::Error) -> StoreError {
     let Some(code) = error.code() else {
         let is_transport =
-            error.is_closed() || error.source().is_some_and(|cause| cause.is::<std::io::Error>());
+            error.is_closed() || error.source().is_some_and(<dyn std::error::Error>::is::<std::io::Error>);
         return if is_transport {
             StoreError::Unavailable(error.into())
         } else {

@@ -1,5 +1,7 @@
 //! From rows to types and back.
 
+use std::borrow::Cow;
+
 use drowse_core::Timestamp;
 use drowse_core::id::WorkerId;
 use drowse_core::policy::Policy;
@@ -106,4 +108,12 @@ pub(crate) fn to_json(value: &impl Serialize) -> String {
 /// A worker's id from a column. What is stored was an id when it was written.
 pub(crate) fn worker_id(text: &str) -> Result<WorkerId, StoreError> {
     WorkerId::new(text).map_err(|error| StoreError::Corrupt(error.into()))
+}
+
+/// A text that goes into the database inside a JSON array. PostgreSQL's text cannot hold the character NUL, and
+/// what an agent or a person writes may.
+///
+/// Documents go in as text that is JSON, where it stands as an escape and nobody takes that apart.
+pub(crate) fn without_nul(text: &str) -> Cow<'_, str> {
+    if text.contains('\0') { Cow::Owned(text.replace('\0', "\u{fffd}")) } else { Cow::Borrowed(text) }
 }

@@ -10,7 +10,7 @@ use std::path::Path;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{CachedStatement, ErrorCode, OpenFlags, ToSql};
 
-use crate::error::StoreError;
+use crate::error::{Cause, StoreError};
 use crate::sql::{Dialect, Mode, Param, Row};
 use crate::store::Options;
 
@@ -76,10 +76,7 @@ impl Connection {
         // Room for every statement of this crate.
         inner.set_prepared_statement_cache_capacity(128);
         let connection = Self { inner };
-        connection.switch_to_wal().map_err(|error| match error {
-            StoreError::Statement(source) => StoreError::Corrupt(source),
-            other => other,
-        })?;
+        connection.switch_to_wal()?;
         connection.batch("PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON;")?;
         if let Some(pages) = options.sqlite_max_pages {
             connection.batch(&format!("PRAGMA max_page_count = {pages};"))?;
@@ -98,10 +95,10 @@ impl Connection {
                 Ok(mode) => return Err(StoreError::Statement(format!("journal_mode stays {mode}").into())),
                 Err(StoreError::Busy(_)) if attempt < WAL_ATTEMPTS => {
                     attempt += 1;
-                    self.batch("BEGIN IMMEDIATE; ROLLBACK;").or_else(|error| match error {
-                        StoreError::Busy(_) => Ok(()),
-                        other => Err(other),
-                    })?;
+                    let waited = self.batch("BEGIN IMMEDIATE; ROLLBACK;");
+                    if !matches!(waited, Err(StoreError::Busy(_))) {
+                        waited?;
+                    }
                 }
                 Err(error) => return Err(error),
             }
@@ -185,33 +182,37 @@ impl ToSql for Param<'_> {
 
 /// An error of SQLite by what a caller does about it.
 pub(crate) fn error(error: rusqlite::Error) -> StoreError {
-    // A list and not a `match`: the engine may grow codes, and they are no business of ours.
-    let sorts: [(&[ErrorCode], fn(rusqlite::Error) -> StoreError); 6] = [
-        (
-            &[
-                ErrorCode::DatabaseBusy,
-                ErrorCode::DatabaseLocked,
-                ErrorCode::FileLockingProtocolFailed,
-                ErrorCode::SchemaChanged,
-            ],
-            |error| StoreError::Busy(error.into()),
-        ),
-        (&[ErrorCode::DiskFull], |error| StoreError::Full(error.into())),
-        (&[ErrorCode::ReadOnly], |error| StoreError::ReadOnly(error.into())),
-        (&[ErrorCode::PermissionDenied, ErrorCode::AuthorizationForStatementDenied], |error| {
-            StoreError::Denied(error.into())
-        }),
-        (&[ErrorCode::DatabaseCorrupt, ErrorCode::NotADatabase], |error| StoreError::Corrupt(error.into())),
-        (&[ErrorCode::ConstraintViolation], |error| StoreError::Constraint(error.into())),
+    let sort = error.sqlite_error_code().map_or(StoreError::Statement as fn(Cause) -> StoreError, sort);
+    sort(error.into())
+}
+
+fn sort(code: ErrorCode) -> fn(Cause) -> StoreError {
+    // Lists and not a `match`: the engine may grow codes, and they are no business of ours.
+    let busy = [
+        ErrorCode::DatabaseBusy,
+        ErrorCode::DatabaseLocked,
+        ErrorCode::FileLockingProtocolFailed,
+        ErrorCode::SchemaChanged,
     ];
-    let io = [ErrorCode::SystemIoFailure, ErrorCode::CannotOpen, ErrorCode::OutOfMemory];
-    match error.sqlite_error_code() {
-        Some(code) if io.contains(&code) => StoreError::Unavailable(error.into()),
-        Some(code) => match sorts.iter().find(|(codes, _)| codes.contains(&code)) {
-            Some((_, sort)) => sort(error),
-            None => StoreError::Statement(error.into()),
-        },
-        None => StoreError::Statement(error.into()),
+    let gone = [ErrorCode::SystemIoFailure, ErrorCode::CannotOpen, ErrorCode::OutOfMemory];
+    let denied = [ErrorCode::PermissionDenied, ErrorCode::AuthorizationForStatementDenied];
+    let damaged = [ErrorCode::DatabaseCorrupt, ErrorCode::NotADatabase];
+    if busy.contains(&code) {
+        StoreError::Busy
+    } else if gone.contains(&code) {
+        StoreError::Unavailable
+    } else if code == ErrorCode::DiskFull {
+        StoreError::Full
+    } else if code == ErrorCode::ReadOnly {
+        StoreError::ReadOnly
+    } else if damaged.contains(&code) {
+        StoreError::Corrupt
+    } else if denied.contains(&code) {
+        StoreError::Denied
+    } else if code == ErrorCode::ConstraintViolation {
+        StoreError::Constraint
+    } else {
+        StoreError::Statement
     }
 }
 

@@ -145,7 +145,7 @@ impl Store {
         partial.push(".partial");
         let partial = PathBuf::from(partial);
         let _ = std::fs::remove_file(&partial);
-        let copied = self.copy(from, &partial).and_then(|()| {
+        let copied = copy(from, &partial).and_then(|()| {
             std::fs::rename(&partial, to).map_err(|error| StoreError::Unavailable(error.into()))
         });
         if copied.is_err() {
@@ -153,16 +153,16 @@ impl Store {
         }
         copied
     }
+}
 
-    fn copy(&self, from: &Path, to: &Path) -> Result<(), StoreError> {
-        // A connection of its own: it takes seconds, and nobody should wait for it.
-        let options = Options { create: false, ..Options::new(Epoch(0)) };
-        sqlite::Connection::open(from, &options)?.copy_to(to)?;
-        let copy = Connection::Sqlite(sqlite::Connection::open(to, &options)?);
-        migrate::mark_as_copy(&copy)?;
-        // One file, without a log beside it.
-        copy.batch("PRAGMA journal_mode = DELETE;")
-    }
+fn copy(from: &Path, to: &Path) -> Result<(), StoreError> {
+    // A connection of its own: it takes seconds, and nobody should wait for it.
+    let options = Options { create: false, ..Options::new(Epoch(0)) };
+    sqlite::Connection::open(from, &options)?.copy_to(to)?;
+    let copy = Connection::Sqlite(sqlite::Connection::open(to, &options)?);
+    migrate::mark_as_copy(&copy)?;
+    // One file, without a log beside it.
+    copy.batch("PRAGMA journal_mode = DELETE;")
 }
 
 /// A migration of a large journal takes minutes.

@@ -1,0 +1,89 @@
+//! Rule 9, outages of ours, and that a restart finds everything.
+
+use core::time::Duration;
+
+use drowse_core::lease::{Asked, Credential, LeaseTerms};
+use drowse_store::Store;
+
+use super::support::*;
+
+fn lease(store: &Store, name: &str, now: i64, ttl: u64) {
+    let credential = Credential::new("token-1");
+    store
+        .tx(|t| {
+            let mut locked = t.lock_worker(&id(name))?.unwrap();
+            let mut leases = locked.leases()?;
+            let asked = Asked {
+                credential: &credential,
+                holder: None,
+                ttl: Duration::from_secs(ttl),
+                reason: "build",
+            };
+            leases.take(&asked, &LeaseTerms::default(), at(now)).unwrap();
+            locked.save_leases(&leases)
+        })
+        .unwrap();
+}
+
+/// Fails when `resume_leases` does nothing.
+#[test]
+fn a_lease_that_was_alive_when_we_went_away_gets_its_time_again() {
+    on_both(|database| {
+        let store = with_worker(database, "alive");
+        for name in ["expired", "long"] {
+            register(&store, name);
+        }
+        lease(&store, "expired", 0, 50);
+        lease(&store, "alive", 60, 60);
+        lease(&store, "long", 60, 3_600);
+        store.flush_evidence("ingester", &[], at(1_001)).unwrap();
+        drop(store);
+
+        let store = database.open();
+        assert_eq!(store.read(|t| t.ingested_through()).unwrap(), Some(at(1_001)));
+        // We went away at 100 and are back at 1,000.
+        assert_eq!(store.resume_leases(at(100), at(1_000)).unwrap(), 2);
+        let ends = |name: &str| {
+            let leases = store.read(|t| t.leases(&id(name))).unwrap();
+            leases.alive(at(1_000)).map(|lease| lease.until).max()
+        };
+        assert_eq!(ends("alive"), Some(at(1_060)));
+        assert_eq!(ends("long"), Some(at(4_600)));
+        assert_eq!(ends("expired"), None, "it had ended before we went");
+        assert_eq!(store.resume_leases(at(100), at(1_000)).unwrap(), 0, "once is enough");
+    });
+}
+
+#[test]
+fn more_books_than_fit_into_one_transaction_are_all_resumed() {
+    on_both(|database| {
+        let store = database.open();
+        let names: Vec<_> = (0..450).map(|index| format!("w{index:03}")).collect();
+        for name in &names {
+            register(&store, name);
+            lease(&store, name, 60, 60);
+        }
+        assert_eq!(store.resume_leases(at(100), at(1_000)).unwrap(), names.len());
+    });
+}
+
+/// Whoever is in the middle of a transition when the process ends is found there by the next.
+#[test]
+fn an_open_intent_survives_the_process() {
+    on_both(|database| {
+        let store = with_worker(database, "web");
+        let judged = judge(&store, "web");
+        store.tx(|t| pause(t, "web", &judged, at(500))).unwrap();
+        drop(store);
+        let store = database.open();
+        let found = record(&store, "web");
+        let deadline = found.status().deadline().unwrap();
+        assert!(found.status().intent().is_some());
+        assert_eq!(store.read(|t| t.overdue(deadline, 9)).unwrap(), [id("web")]);
+        let before = drowse_core::Timestamp::from_micros(deadline.as_micros() - 1);
+        assert_eq!(store.read(|t| t.overdue(before, 9)).unwrap(), []);
+        // And it is looked at by then without anybody remembering.
+        let due = store.tx(|t| t.claim_due("next", deadline, deadline, 9, None)).unwrap();
+        assert_eq!(due.len(), 1);
+    });
+}
