@@ -163,10 +163,8 @@ pub fn parse(input: &Input<'_>) -> Parsed {
         read_tables(&mut report, &root, &mut config, &mut layers);
         config.policy = PolicyBook::new(layers.layers.drain(..).chain(environment).collect());
         check::check(&mut report, &config.policy, &layers, &config.workers);
-        config.places = layers
-            .places()
-            .map(|(key, span)| (key.clone(), report.source().place(span.start)))
-            .collect();
+        config.places =
+            layers.places().map(|(key, span)| (key.clone(), report.source().place(span.start))).collect();
     }
     // The brake watches for one `stale_after` of the fleet.
     config.brake.threshold = config.policy.resolve_for(&Default::default()).0.stale_after;

@@ -80,11 +80,20 @@ mod tests {
     fn what_is_wrong_is_named() {
         let range = "expected a percentage above 0% and up to 100% such as \"30%\"";
         let table = [
-            ("brake.fraction = 0.3", "f:1:18: fraction: a bare number has no unit: write \"0.3%\"".to_owned()),
+            (
+                "brake.fraction = 0.3",
+                "f:1:18: fraction: a bare number has no unit: write \"0.3%\"".to_owned(),
+            ),
             ("brake.fraction = \"0%\"", format!("f:1:18: fraction: {range}, found \"0%\"")),
             ("brake.fraction = \"101%\"", format!("f:1:18: fraction: {range}, found \"101%\"")),
-            ("brake.min = 0", "f:1:13: min: expected a whole number from 1 to 1000000, found the number 0".to_owned()),
-            ("brake.max = 30", "f:1:13: max: a bare number has no unit: write \"30s\", \"30m\" or \"30h\"".to_owned()),
+            (
+                "brake.min = 0",
+                "f:1:13: min: expected a whole number from 1 to 1000000, found the number 0".to_owned(),
+            ),
+            (
+                "brake.max = 30",
+                "f:1:13: max: a bare number has no unit: write \"30s\", \"30m\" or \"30h\"".to_owned(),
+            ),
             ("brake.treshold = 1", "f:1:7: treshold: unknown key".to_owned()),
         ];
         for (text, error) in table {

@@ -110,10 +110,7 @@ mod tests {
     #[test]
     fn a_conflict_with_a_built_in_value_has_one_place() {
         let expected = "stale_after 40s must be more than two heartbeat intervals (30s each), or one late beat takes a healthy worker offline (stale_after is set by: worker w; heartbeat_interval by: built-in), for worker w";
-        assert_eq!(
-            errors(&format!("{WORKER}policy.stale_after = \"40s\"")),
-            [format!("f:5:22: {expected}")]
-        );
+        assert_eq!(errors(&format!("{WORKER}policy.stale_after = \"40s\"")), [format!("f:5:22: {expected}")]);
     }
 
     #[test]
@@ -132,13 +129,17 @@ mod tests {
         let errors = errors("[policy.owner.o]\nlease_ttl_max = \"2d\"");
         assert_eq!(
             errors,
-            ["f:2:17: lease_ttl_max 2d is longer than lease_ceiling 1d (lease_ttl_max is set by: owner o; lease_ceiling by: built-in)"]
+            [
+                "f:2:17: lease_ttl_max 2d is longer than lease_ceiling 1d (lease_ttl_max is set by: owner o; lease_ceiling by: built-in)"
+            ]
         );
     }
 
     #[test]
     fn what_a_more_specific_layer_mends_is_no_conflict() {
-        let text = format!("[policy.group.g]\ncheck_interval = \"20m\"\nidle_timeout = \"10m\"\n{WORKER}policy.idle_timeout = \"1h\"");
+        let text = format!(
+            "[policy.group.g]\ncheck_interval = \"20m\"\nidle_timeout = \"10m\"\n{WORKER}policy.idle_timeout = \"1h\""
+        );
         assert_eq!(errors(&text), [""; 0]);
     }
 

@@ -186,12 +186,30 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named() {
         let table = [
-            ("driver.docker.discover = \"drowse\"", "f:1:26: discover: expected a label such as \"label=drowse.enable=true\", found \"drowse\""),
-            ("driver.ec2.regions = \"us-east-1\"", "f:1:22: regions: expected a list of regions such as [\"us-east-1\"], found \"us-east-1\""),
-            ("driver.ec2.regions = []", "f:1:22: regions: expected a list of regions such as [\"us-east-1\"], found a list"),
-            ("driver.ec2.discover = \"tag:drowse=true\"", "f:1:23: discover: needs regions = [\"…\"]: where to look"),
-            ("driver.ec2.price_per_hour.\"m5.large\" = -1", "f:1:40: price_per_hour.\"m5.large\": expected a price of at least 0 such as 0.34, found the number -1"),
-            ("driver.ec2.price_per_hour = 3", "f:1:29: price_per_hour: expected prices by instance type such as { \"m5.4xlarge\" = 0.768 }, found the number 3"),
+            (
+                "driver.docker.discover = \"drowse\"",
+                "f:1:26: discover: expected a label such as \"label=drowse.enable=true\", found \"drowse\"",
+            ),
+            (
+                "driver.ec2.regions = \"us-east-1\"",
+                "f:1:22: regions: expected a list of regions such as [\"us-east-1\"], found \"us-east-1\"",
+            ),
+            (
+                "driver.ec2.regions = []",
+                "f:1:22: regions: expected a list of regions such as [\"us-east-1\"], found a list",
+            ),
+            (
+                "driver.ec2.discover = \"tag:drowse=true\"",
+                "f:1:23: discover: needs regions = [\"…\"]: where to look",
+            ),
+            (
+                "driver.ec2.price_per_hour.\"m5.large\" = -1",
+                "f:1:40: price_per_hour.\"m5.large\": expected a price of at least 0 such as 0.34, found the number -1",
+            ),
+            (
+                "driver.ec2.price_per_hour = 3",
+                "f:1:29: price_per_hour: expected prices by instance type such as { \"m5.4xlarge\" = 0.768 }, found the number 3",
+            ),
             ("driver.dokcer.discover = 1", "f:1:8: dokcer: unknown key; did you mean \"docker\"?"),
             ("driver.docker = true", "f:1:17: expected a table [driver.docker], found true"),
         ];

@@ -72,7 +72,12 @@ pub fn example() -> String {
     page.push_str(GROUPS);
 
     page.push_str("\n# Workers that are listed. Others are found by the drivers, see below.\n");
-    listed(&mut page, "process", &["owner", "group", "listen", "target", "price_per_hour", "paused_price_per_hour"], worker::PROCESS);
+    listed(
+        &mut page,
+        "process",
+        &["owner", "group", "listen", "target", "price_per_hour", "paused_price_per_hour"],
+        worker::PROCESS,
+    );
     listed(&mut page, "docker", &["type"], &worker::DOCKER[..1]);
     listed(&mut page, "qemu", &[], worker::QEMU);
     listed(&mut page, "ec2", &["region"], worker::EC2);
@@ -218,7 +223,8 @@ mod tests {
     #[test]
     fn the_example_is_right_and_has_the_groups() {
         let config = parse(&example());
-        let groups: Vec<String> = config.policy.layers().iter().map(|layer| layer.origin().to_string()).collect();
+        let groups: Vec<String> =
+            config.policy.layers().iter().map(|layer| layer.origin().to_string()).collect();
         assert_eq!(groups, ["global", "group faculty", "group researcher", "group student"]);
         let global = &config.policy.layers()[0].values;
         assert_eq!(global.keys().collect::<Vec<_>>(), [&Key::StartupGrace]);

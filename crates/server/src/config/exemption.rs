@@ -91,7 +91,8 @@ fn read(report: &mut Report<'_>, node: &Node<'_>) -> Option<Exemption> {
     let approved_by = text("approved_by");
     let expires_on = section.read(report, "expires_on", instant);
     let from = section.read(report, "from", read::texts(FIELDS[3].expected));
-    let is_read = (expires_on.is_some() || !section.has("expires_on")) && (from.is_some() || !section.has("from"));
+    let is_read =
+        (expires_on.is_some() || !section.has("expires_on")) && (from.is_some() || !section.has("from"));
     let record = is_read.then(|| {
         Some(Record {
             owner: owner?,
@@ -173,20 +174,44 @@ mod tests {
     fn a_bad_record_is_named() {
         let table = [
             (("owner", ""), "f:1:1: exemption 1: expected exactly one of owner, group or worker"),
-            (("group", "group = \"g\""), "f:1:1: exemption 1: expected exactly one of owner, group or worker"),
+            (
+                ("group", "group = \"g\""),
+                "f:1:1: exemption 1: expected exactly one of owner, group or worker",
+            ),
             (("owner", "owner = 3"), "f:2:9: exemption 1: owner: expected a text, found the number 3"),
-            (("from", ""), "f:1:1: exemption 1: expected from = [\"idle_timeout\", \"max_runtime\"] or one of the two"),
-            (("from", "from = \"idle_timeout\""), "f:3:8: exemption 1: from: expected [\"idle_timeout\", \"max_runtime\"] or one of the two, found \"idle_timeout\""),
-            (("from", "from = [\"idle\"]"), "f:3:8: exemption 1: from: one cannot be exempt from \"idle\": expected \"idle_timeout\" or \"max_runtime\""),
-            (("reason", ""), "f:1:1: exemption 1: reason is missing: an exemption says why and who approved it"),
-            (("expires_on", ""), "f:1:1: exemption 1: expires_on is missing: write an instant such as \"2026-12-01T00:00:00Z\", or \"never\" for a permanent one"),
-            (("expires_on", "expires_on = 2026-12-01"), "f:6:14: exemption 1: expires_on: expected an instant such as \"2026-12-01T00:00:00Z\" or \"never\", found \"2026-12-01\""),
+            (
+                ("from", ""),
+                "f:1:1: exemption 1: expected from = [\"idle_timeout\", \"max_runtime\"] or one of the two",
+            ),
+            (
+                ("from", "from = \"idle_timeout\""),
+                "f:3:8: exemption 1: from: expected [\"idle_timeout\", \"max_runtime\"] or one of the two, found \"idle_timeout\"",
+            ),
+            (
+                ("from", "from = [\"idle\"]"),
+                "f:3:8: exemption 1: from: one cannot be exempt from \"idle\": expected \"idle_timeout\" or \"max_runtime\"",
+            ),
+            (
+                ("reason", ""),
+                "f:1:1: exemption 1: reason is missing: an exemption says why and who approved it",
+            ),
+            (
+                ("expires_on", ""),
+                "f:1:1: exemption 1: expires_on is missing: write an instant such as \"2026-12-01T00:00:00Z\", or \"never\" for a permanent one",
+            ),
+            (
+                ("expires_on", "expires_on = 2026-12-01"),
+                "f:6:14: exemption 1: expires_on: expected an instant such as \"2026-12-01T00:00:00Z\" or \"never\", found \"2026-12-01\"",
+            ),
             (("reson", "reson = \"x\""), "f:7:1: exemption 1: reson: unknown key; did you mean \"reason\"?"),
         ];
         for (line, error) in table {
             assert_eq!(errors(&record(&[line])), [error], "{line:?}");
         }
-        assert_eq!(errors("exemption = 1"), ["f:1:13: exemption: expected [[exemption]], found the number 1"]);
+        assert_eq!(
+            errors("exemption = 1"),
+            ["f:1:13: exemption: expected [[exemption]], found the number 1"]
+        );
     }
 
     #[test]

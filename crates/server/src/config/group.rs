@@ -101,7 +101,8 @@ mod tests {
 
     #[test]
     fn a_name_a_line_with_comments() {
-        let names = |text| parse_members(text).map(|(name, span)| (name.to_owned(), span.start)).collect::<Vec<_>>();
+        let names =
+            |text| parse_members(text).map(|(name, span)| (name.to_owned(), span.start)).collect::<Vec<_>>();
         assert_eq!(
             names("# staff\nalice\r\n\n  bob  # since March\n#eve\ncarol"),
             [("alice".to_owned(), 8), ("bob".to_owned(), 18), ("carol".to_owned(), 42)]

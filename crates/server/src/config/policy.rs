@@ -24,12 +24,8 @@ use super::suggest::nearest;
 use super::{read, schedule};
 
 /// The tables below `[policy]` that hold named layers.
-pub(super) const NAMED: [(&str, Level); 4] = [
-    ("region", Level::Region),
-    ("type", Level::Type),
-    ("group", Level::Group),
-    ("owner", Level::Owner),
-];
+pub(super) const NAMED: [(&str, Level); 4] =
+    [("region", Level::Region), ("type", Level::Type), ("group", Level::Group), ("owner", Level::Owner)];
 
 /// The layers of the file and where each of their values stands.
 #[derive(Debug, Default)]
@@ -48,9 +44,7 @@ impl Layers {
     }
 
     /// All places, with the layer and the key.
-    pub(super) fn places(
-        &self,
-    ) -> impl Iterator<Item = (&(Level, Option<String>, Key), &Range<usize>)> {
+    pub(super) fn places(&self) -> impl Iterator<Item = (&(Level, Option<String>, Key), &Range<usize>)> {
         self.places.iter()
     }
 
@@ -164,7 +158,9 @@ fn unknown(prefix: &str, name: &str, level: Level) -> Fault {
         .iter()
         .filter_map(|key| key.strip_prefix(prefix))
         .map(|rest| rest.split('.').next().unwrap_or_default())
-        .chain(NAMED.map(|(word, _)| word).into_iter().filter(|_| level == Level::Global && prefix.is_empty()));
+        .chain(
+            NAMED.map(|(word, _)| word).into_iter().filter(|_| level == Level::Global && prefix.is_empty()),
+        );
     Fault::UnknownKey { suggestion: nearest(name, siblings).map(|sibling| format!("{prefix}{sibling}")) }
 }
 
@@ -189,7 +185,12 @@ mod tests {
             ("policy = { window = 0x3 }", "global", "window", "3"),
             ("[policy]\nsignals.cpu.active_above = \"3%\"", "global", "signals.cpu.active_above", "\"3%\""),
             ("[policy.signals.cpu]\nuse = \"off\"", "global", "signals.cpu.use", "\"off\""),
-            ("[policy.signals]\nnetwork = { active_above = \"2MiB\" }", "global", "signals.network.active_above", "\"2MiB\""),
+            (
+                "[policy.signals]\nnetwork = { active_above = \"2MiB\" }",
+                "global",
+                "signals.network.active_above",
+                "\"2MiB\"",
+            ),
             ("[policy.group.student]\nwindow = 3", "group student", "window", "3"),
             ("[policy.type.devcontainer]\ngrace = \"30s\"", "type devcontainer", "grace", "\"30s\""),
             ("[policy.owner.\"a.b c\"]\nprotected = true", "owner a.b c", "protected", "true"),
@@ -208,24 +209,57 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named_with_its_place() {
         let table = [
-            ("[policy]\nmax_runtime = 48", "f:2:15: max_runtime: a bare number has no unit: write \"48s\", \"48m\" or \"48h\""),
-            ("[policy]\nidle_timout = \"5m\"", "f:2:1: idle_timout: unknown key; did you mean \"idle_timeout\"?"),
+            (
+                "[policy]\nmax_runtime = 48",
+                "f:2:15: max_runtime: a bare number has no unit: write \"48s\", \"48m\" or \"48h\"",
+            ),
+            (
+                "[policy]\nidle_timout = \"5m\"",
+                "f:2:1: idle_timout: unknown key; did you mean \"idle_timeout\"?",
+            ),
             ("[policy]\ncolour = 1", "f:2:1: colour: unknown key"),
             ("[policy]\n\"a b\" = 1", "f:2:1: \"a b\": unknown key"),
-            ("[policy]\nsignals.cpu.active_abve = \"2%\"", "f:2:13: signals.cpu.active_abve: unknown key; did you mean \"signals.cpu.active_above\"?"),
-            ("[policy]\nsignals.cup.active_above = \"2%\"", "f:2:9: signals.cup: unknown key; did you mean \"signals.cpu\"?"),
-            ("[policy]\nsignals.telemetry.active_above = 1", "f:2:19: signals.telemetry.active_above: unknown key"),
-            ("[policy]\nsignals.cpu.active_above = 2", "f:2:28: signals.cpu.active_above: a bare number has no unit: write \"2%\""),
+            (
+                "[policy]\nsignals.cpu.active_abve = \"2%\"",
+                "f:2:13: signals.cpu.active_abve: unknown key; did you mean \"signals.cpu.active_above\"?",
+            ),
+            (
+                "[policy]\nsignals.cup.active_above = \"2%\"",
+                "f:2:9: signals.cup: unknown key; did you mean \"signals.cpu\"?",
+            ),
+            (
+                "[policy]\nsignals.telemetry.active_above = 1",
+                "f:2:19: signals.telemetry.active_above: unknown key",
+            ),
+            (
+                "[policy]\nsignals.cpu.active_above = 2",
+                "f:2:28: signals.cpu.active_above: a bare number has no unit: write \"2%\"",
+            ),
             ("[policy]\nsignals = 3", "f:2:11: signals: expected a table of keys, found the number 3"),
-            ("[policy]\nwindow = \"three\"", "f:2:10: window: expected a whole number from 1 to 1000, found \"three\""),
-            ("[policy]\nwindow = { a = 1 }", "f:2:10: window: expected a whole number from 1 to 1000, found a table"),
-            ("[policy]\nidle_timeout = 1979-05-27", "f:2:16: idle_timeout: expected a duration such as \"30s\", \"90m\", \"1h30m\" or \"2d\", found \"1979-05-27\""),
+            (
+                "[policy]\nwindow = \"three\"",
+                "f:2:10: window: expected a whole number from 1 to 1000, found \"three\"",
+            ),
+            (
+                "[policy]\nwindow = { a = 1 }",
+                "f:2:10: window: expected a whole number from 1 to 1000, found a table",
+            ),
+            (
+                "[policy]\nidle_timeout = 1979-05-27",
+                "f:2:16: idle_timeout: expected a duration such as \"30s\", \"90m\", \"1h30m\" or \"2d\", found \"1979-05-27\"",
+            ),
             ("[policy]\ngroup = \"x\"", "f:2:9: group: expected a table [policy.group.NAME], found \"x\""),
-            ("[policy.group]\nidle_timeout = \"5m\"", "f:2:16: group.idle_timeout: expected a table [policy.group.NAME], found \"5m\""),
+            (
+                "[policy.group]\nidle_timeout = \"5m\"",
+                "f:2:16: group.idle_timeout: expected a table [policy.group.NAME], found \"5m\"",
+            ),
             ("[policy.groups.x]\nwindow = 1", "f:1:9: groups: unknown key; did you mean \"group\"?"),
             ("[policy.group.x]\nowner.y.window = 1", "f:2:1: owner: unknown key"),
             ("policy = 3", "f:1:10: policy: expected a table [policy], found the number 3"),
-            ("idle_timeout = \"5m\"", "f:1:1: idle_timeout: unknown key; did you mean \"policy.idle_timeout\"?"),
+            (
+                "idle_timeout = \"5m\"",
+                "f:1:1: idle_timeout: unknown key; did you mean \"policy.idle_timeout\"?",
+            ),
         ];
         for (text, error) in table {
             assert_eq!(errors(text), [error], "{text}");

@@ -204,8 +204,7 @@ impl<'a> Report<'a> {
             message,
             excerpt: self.source.excerpt(span),
         });
-        let excerpt =
-            if matches!(fault, Fault::Secret { .. }) { None } else { self.source.excerpt(span) };
+        let excerpt = if matches!(fault, Fault::Secret { .. }) { None } else { self.source.excerpt(span) };
         self.problems.push(Problem {
             place: Some(self.source.place(span.start)),
             key,
@@ -232,10 +231,7 @@ impl<'a> Report<'a> {
             key: None,
             fault,
             exemption: None,
-            notes: other
-                .map(|(place, message)| Note { place, message, excerpt: None })
-                .into_iter()
-                .collect(),
+            notes: other.map(|(place, message)| Note { place, message, excerpt: None }).into_iter().collect(),
             excerpt: source.excerpt(span),
         });
     }
@@ -260,9 +256,7 @@ impl<'a> Report<'a> {
 
     /// Everything that is wrong, by file and position; what is in no file comes last.
     pub(super) fn finish(mut self) -> Vec<Problem> {
-        self.problems.sort_by(|a, b| {
-            (a.place.is_none(), &a.place).cmp(&(b.place.is_none(), &b.place))
-        });
+        self.problems.sort_by(|a, b| (a.place.is_none(), &a.place).cmp(&(b.place.is_none(), &b.place)));
         if self.left_off > 0 {
             let fault = Fault::More { count: self.left_off };
             self.add_outside(fault);

@@ -123,8 +123,7 @@ pub(super) fn address(value: &DeValue<'_>) -> Result<SocketAddr, Fault> {
 pub(super) fn url(value: &DeValue<'_>) -> Result<String, Fault> {
     let expected = || wrong("a URL such as \"https://cml.example:443\"", value);
     let text = value.as_str().ok_or_else(expected)?;
-    let rest =
-        text.strip_prefix("https://").or_else(|| text.strip_prefix("http://")).ok_or_else(expected)?;
+    let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://")).ok_or_else(expected)?;
     let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
     if host.contains('@') {
         return Err(Fault::Secret { instead: "the URL without it" });
@@ -172,7 +171,9 @@ mod tests {
         for toml in ["\"http://127.0.0.1:5000\"", "\"https://cml.example/x?y\""] {
             assert!(read(url, toml).is_ok(), "{toml}");
         }
-        for toml in ["\"cml.example\"", "\"ftp://x\"", "\"https://\"", "\"https:///x\"", "\"http://a b\"", "3"] {
+        for toml in
+            ["\"cml.example\"", "\"ftp://x\"", "\"https://\"", "\"https:///x\"", "\"http://a b\"", "3"]
+        {
             assert!(read(url, toml).unwrap_err().starts_with("expected a URL"), "{toml}");
         }
         assert!(read(url, "\"https://me:pw@host\"").unwrap_err().starts_with("secrets do not stand"));

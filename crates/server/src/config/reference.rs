@@ -58,7 +58,11 @@ pub fn reference() -> String {
     page.push_str(LAYERS);
     keys(&mut page);
     types(&mut page);
-    table(&mut page, "### Windows of a schedule\n\nEach does exactly one thing: `keep_awake`, `idle_timeout` or `sleep`.", schedule::WINDOW);
+    table(
+        &mut page,
+        "### Windows of a schedule\n\nEach does exactly one thing: `keep_awake`, `idle_timeout` or `sleep`.",
+        schedule::WINDOW,
+    );
     table(&mut page, "## `[[worker]]`", worker::COMMON);
     table(&mut page, "### With `driver = \"process\"`", worker::PROCESS);
     table(&mut page, "### With `driver = \"docker\"`", worker::DOCKER);
@@ -82,7 +86,10 @@ pub fn reference() -> String {
 }
 
 fn table(page: &mut String, heading: &str, fields: &[Field]) {
-    let _ = write!(page, "\n{heading}\n\n| key | value | unless set | what it does |\n| --- | --- | --- | --- |\n");
+    let _ = write!(
+        page,
+        "\n{heading}\n\n| key | value | unless set | what it does |\n| --- | --- | --- | --- |\n"
+    );
     for field in fields {
         let preset = match field.preset {
             Preset::Is(value) => format!("`{value}`"),
@@ -113,7 +120,9 @@ fn types(page: &mut String) {
     page.push_str(
         "\n### Built-in values of types\n\nOnly `[policy.type.NAME]` and what is more specific overrides them.\n\n| type | values |\n| --- | --- |\n",
     );
-    for layer in ["microvm", "gpu", "devcontainer", "compose"].into_iter().filter_map(PolicyLayer::built_in_type) {
+    for layer in
+        ["microvm", "gpu", "devcontainer", "compose"].into_iter().filter_map(PolicyLayer::built_in_type)
+    {
         let values: Vec<String> =
             layer.values.iter().map(|(key, value)| format!("`{key} = {}`", value.to_toml())).collect();
         row(page, &[&layer.name.unwrap_or_default(), &values.join(", ")]);

@@ -180,18 +180,46 @@ mod tests {
     #[test]
     fn every_part_has_its_own_place() {
         let table = [
-            ("{ windows = [] }", vec!["f:2:12: zone is missing: expected the name of a time zone such as \"Europe/Berlin\""]),
-            ("{ zone = \"Europe/Berln\", windows = [] }", vec!["f:2:21: zone: expected the name of a time zone such as \"Europe/Berlin\" or \"UTC\", found \"Europe/Berln\"; did you mean \"Europe/Berlin\"?"]),
-            ("{ zone = \"UTC\", windows = 3 }", vec!["f:2:38: windows: expected a list of windows, found the number 3"]),
-            ("{ zone = \"UTC\", windows = [3] }", vec!["f:2:39: expected a table such as { days = \"mon-fri\", hours = \"08:00-18:00\", keep_awake = true }, found the number 3"]),
-            ("{ zone = \"UTC\", windows = [{ days = \"mo\", hours = \"8-18\", keep_awake = 1 }] }", vec![
-                "f:2:48: days: expected days such as \"mon-fri\", \"sat,sun\" or \"daily\", found \"mo\"",
-                "f:2:62: hours: expected hours such as \"08:00-18:30\", found \"8-18\"",
-                "f:2:83: keep_awake: expected true or false, found the number 1",
-            ]),
-            ("{ zone = \"UTC\", windows = [{ days = \"mon\", hours = \"08:00-18:00\", idle_timeout = 10 }] }", vec!["f:2:93: idle_timeout: a bare number has no unit: write \"10s\", \"10m\" or \"10h\""]),
-            ("{ zone = \"UTC\", windows = [{ days = \"mon\", hours = \"08:00-18:00\", keep_awak = true }] }", vec!["f:2:78: keep_awak: unknown key; did you mean \"keep_awake\"?"]),
-            ("{ zone = \"UTC\", windows = [{ days = \"mon\", hours = \"08:00-18:00\", wake = true }] }", vec!["f:2:39: windows: wake = true needs keep_awake = true"]),
+            (
+                "{ windows = [] }",
+                vec!["f:2:12: zone is missing: expected the name of a time zone such as \"Europe/Berlin\""],
+            ),
+            (
+                "{ zone = \"Europe/Berln\", windows = [] }",
+                vec![
+                    "f:2:21: zone: expected the name of a time zone such as \"Europe/Berlin\" or \"UTC\", found \"Europe/Berln\"; did you mean \"Europe/Berlin\"?",
+                ],
+            ),
+            (
+                "{ zone = \"UTC\", windows = 3 }",
+                vec!["f:2:38: windows: expected a list of windows, found the number 3"],
+            ),
+            (
+                "{ zone = \"UTC\", windows = [3] }",
+                vec![
+                    "f:2:39: expected a table such as { days = \"mon-fri\", hours = \"08:00-18:00\", keep_awake = true }, found the number 3",
+                ],
+            ),
+            (
+                "{ zone = \"UTC\", windows = [{ days = \"mo\", hours = \"8-18\", keep_awake = 1 }] }",
+                vec![
+                    "f:2:48: days: expected days such as \"mon-fri\", \"sat,sun\" or \"daily\", found \"mo\"",
+                    "f:2:62: hours: expected hours such as \"08:00-18:30\", found \"8-18\"",
+                    "f:2:83: keep_awake: expected true or false, found the number 1",
+                ],
+            ),
+            (
+                "{ zone = \"UTC\", windows = [{ days = \"mon\", hours = \"08:00-18:00\", idle_timeout = 10 }] }",
+                vec!["f:2:93: idle_timeout: a bare number has no unit: write \"10s\", \"10m\" or \"10h\""],
+            ),
+            (
+                "{ zone = \"UTC\", windows = [{ days = \"mon\", hours = \"08:00-18:00\", keep_awak = true }] }",
+                vec!["f:2:78: keep_awak: unknown key; did you mean \"keep_awake\"?"],
+            ),
+            (
+                "{ zone = \"UTC\", windows = [{ days = \"mon\", hours = \"08:00-18:00\", wake = true }] }",
+                vec!["f:2:39: windows: wake = true needs keep_awake = true"],
+            ),
             ("\"daily\"", vec!["f:2:12: schedule: expected a table with zone and windows, found \"daily\""]),
         ];
         for (schedule, expected) in table {

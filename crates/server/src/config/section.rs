@@ -72,11 +72,7 @@ impl<'a> Section<'a> {
         match node.get_ref() {
             DeValue::Table(table) => Some(Self::new(table, node.span(), fields)),
             other => {
-                report.add(
-                    &node.span(),
-                    "",
-                    Fault::expected(format!("a table {header}"), describe(other)),
-                );
+                report.add(&node.span(), "", Fault::expected(format!("a table {header}"), describe(other)));
                 None
             }
         }

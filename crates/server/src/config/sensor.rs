@@ -106,7 +106,8 @@ fn cml(report: &mut Report<'_>, node: &Node<'_>) -> Sensors {
     let users = section.read(report, "excluded_users", pattern).unwrap_or_default();
     section.finish(report);
     let names = names.unwrap_or_else(|| Categories::default().names().to_vec());
-    let login = username.zip(password_file).map(|(username, password_file)| Login { username, password_file });
+    let login =
+        username.zip(password_file).map(|(username, password_file)| Login { username, password_file });
     (Cml { login, categories: Categories::new(names, users) }, interval)
 }
 
@@ -135,7 +136,9 @@ mod tests {
 
     #[test]
     fn its_interval_is_a_value_of_the_global_layer() {
-        for text in ["[sensor.cml]\ninterval = \"7m\"", "[policy]\nwindow = 1\n[sensor.cml]\ninterval = \"7m\""] {
+        for text in
+            ["[sensor.cml]\ninterval = \"7m\"", "[policy]\nwindow = 1\n[sensor.cml]\ninterval = \"7m\""]
+        {
             let config = parse(text);
             let global = &config.policy.layers()[0];
             let expected = Value::Duration(Duration::from_mins(7));
@@ -150,12 +153,24 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named() {
         let table = [
-            ("username = \"admin\"\npassword = \"hunter2\"", "f:3:1: password: secrets do not stand in this file: put it into a file of its own that only Drowse can read, and write password_file = \"…\""),
+            (
+                "username = \"admin\"\npassword = \"hunter2\"",
+                "f:3:1: password: secrets do not stand in this file: put it into a file of its own that only Drowse can read, and write password_file = \"…\"",
+            ),
             ("username = \"admin\"", "f:2:12: username: needs password_file beside it"),
             ("password_file = \"x\"", "f:2:17: password_file: needs username beside it"),
-            ("interval = 600", "f:2:12: interval: a bare number has no unit: write \"600s\", \"600m\" or \"600h\""),
-            ("excluded_users = \"(\"", "f:2:18: excluded_users: expected a regular expression such as \"^00000000-0000-.*\", found \"(\""),
-            ("categories = [1]", "f:2:14: categories: expected a list of categories such as [\"start_lab\", \"user_activity\"], found the number 1"),
+            (
+                "interval = 600",
+                "f:2:12: interval: a bare number has no unit: write \"600s\", \"600m\" or \"600h\"",
+            ),
+            (
+                "excluded_users = \"(\"",
+                "f:2:18: excluded_users: expected a regular expression such as \"^00000000-0000-.*\", found \"(\"",
+            ),
+            (
+                "categories = [1]",
+                "f:2:14: categories: expected a list of categories such as [\"start_lab\", \"user_activity\"], found the number 1",
+            ),
             ("intervall = \"1m\"", "f:2:1: intervall: unknown key; did you mean \"interval\"?"),
         ];
         for (text, error) in table {

@@ -138,7 +138,8 @@ fn an_empty_file_is_right() {
 #[test]
 fn all_problems_are_told_in_the_order_of_the_file() {
     let text = "[journal]\nkeep = 400\n[policy]\nwindow = 0\nidle_timout = \"5m\"\n[[worker]]\nid = \"w\"\ndriver = \"sim\"\nlisten = 80\n[brake]\nmin = 0\n[polcy]\n";
-    let lines: Vec<String> = errors(text).iter().map(|error| error.split(": ").next().unwrap().to_owned()).collect();
+    let lines: Vec<String> =
+        errors(text).iter().map(|error| error.split(": ").next().unwrap().to_owned()).collect();
     assert_eq!(lines, ["f:2:8", "f:4:10", "f:5:1", "f:9:10", "f:9:10", "f:11:7", "f:12:2"]);
     assert_eq!(errors(text).last().unwrap(), "f:12:2: polcy: unknown key; did you mean \"policy\"?");
 }
@@ -150,12 +151,18 @@ fn a_variable_is_a_layer_and_a_wrong_one_is_named() {
     let config = parsed_with("[policy]\nidle_timeout = \"1h\"", &[], &variables).strict().unwrap();
     let (policy, provenance) = config.policy.resolve_for(&Default::default());
     assert_eq!(policy.idle_timeout, Some(std::time::Duration::from_mins(45)));
-    assert_eq!(provenance[&Key::IdleTimeout].to_string(), "global (environment, WORKER_IDLE_TIMEOUT_MINUTES)");
+    assert_eq!(
+        provenance[&Key::IdleTimeout].to_string(),
+        "global (environment, WORKER_IDLE_TIMEOUT_MINUTES)"
+    );
 
     let problems = parsed_with("window = 1", &[], &[variable("SCALE_DOWN_ENABLED", "maybe")]).problems;
     let shown: Vec<String> = problems.iter().map(|problem| problem.to_string()).collect();
     assert_eq!(shown.len(), 2);
-    assert_eq!(shown[1], "environment variable SCALE_DOWN_ENABLED: expected true or false, found \"maybe\"\n");
+    assert_eq!(
+        shown[1],
+        "environment variable SCALE_DOWN_ENABLED: expected true or false, found \"maybe\"\n"
+    );
 }
 
 #[test]
@@ -170,7 +177,26 @@ fn more_problems_than_anybody_reads_are_counted() {
 fn fragment() -> impl Strategy<Value = String> {
     let pieces: Vec<String> = SPECIFIED
         .split_inclusive('\n')
-        .chain(["schedule = { zone = \"UTC\", windows = [{ days = \"mon\" }] }\n", "= ", "[", "]", "{", "}", "\"", "'''", "\\u", ",", "\n", "é", "\u{0}", "1e999", "0x", "nan", ".", "#"])
+        .chain([
+            "schedule = { zone = \"UTC\", windows = [{ days = \"mon\" }] }\n",
+            "= ",
+            "[",
+            "]",
+            "{",
+            "}",
+            "\"",
+            "'''",
+            "\\u",
+            ",",
+            "\n",
+            "é",
+            "\u{0}",
+            "1e999",
+            "0x",
+            "nan",
+            ".",
+            "#",
+        ])
         .map(str::to_owned)
         .collect();
     prop_oneof![proptest::sample::select(pieces), "\\PC{0,12}"]

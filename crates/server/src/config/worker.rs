@@ -168,12 +168,7 @@ pub(super) fn read_all(report: &mut Report<'_>, node: &Node<'_>, layers: &mut La
     workers
 }
 
-fn read(
-    report: &mut Report<'_>,
-    node: &Node<'_>,
-    layers: &mut Layers,
-    taken: &mut Taken,
-) -> Option<Worker> {
+fn read(report: &mut Report<'_>, node: &Node<'_>, layers: &mut Layers, taken: &mut Taken) -> Option<Worker> {
     let section = Section::of(report, node, "[[worker]]", ALL)?;
     let id = section.require(report, "id", |value| Ok(read::text(value)?.parse::<WorkerId>()?));
     if let Some(id) = &id {
@@ -273,8 +268,7 @@ fn read_layer(
     let possible: Vec<SleepMode> = SleepMode::ALL.into_iter().filter(|mode| can_do(can, *mode)).collect();
     if !possible.contains(&mode) {
         let words: Vec<String> = possible.iter().map(|mode| format!("{:?}", mode.code())).collect();
-        let rule =
-            format!("the {kind} driver cannot {}: expected {}", mode.code(), words.join(" or "));
+        let rule = format!("the {kind} driver cannot {}: expected {}", mode.code(), words.join(" or "));
         report.add(&node.span(), "sleep", Fault::rule(rule));
     }
 }
@@ -353,7 +347,13 @@ impl Taken {
         }
     }
 
-    fn take_port(&mut self, report: &mut Report<'_>, section: &Section<'_>, listen: SocketAddr, id: &WorkerId) {
+    fn take_port(
+        &mut self,
+        report: &mut Report<'_>,
+        section: &Section<'_>,
+        listen: SocketAddr,
+        id: &WorkerId,
+    ) {
         // Port 0 is a new one each time.
         if listen.port() == 0 {
             return;

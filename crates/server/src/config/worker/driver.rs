@@ -266,7 +266,11 @@ fn docker(report: &mut Report<'_>, section: &Section<'_>) -> Option<Driver> {
     });
     match (section.has("container"), section.has("label")) {
         (true, true) => {
-            report.add(&section.span_of("label"), "label", Fault::rule("expected either container or label, found both"));
+            report.add(
+                &section.span_of("label"),
+                "label",
+                Fault::rule("expected either container or label, found both"),
+            );
             None
         }
         (false, false) => {

@@ -16,7 +16,10 @@ fn each_driver_gets_what_it_needs() {
             "driver = \"process\"\ncommand = [\"a\", \"b\"]\ndirectory = \"/srv\"",
             Driver::Process { command: vec!["a".into(), "b".into()], directory: Some("/srv".into()) },
         ),
-        ("driver = \"docker\"\ncontainer = \"x\"", Driver::Docker { container: Container::Named("x".into()) }),
+        (
+            "driver = \"docker\"\ncontainer = \"x\"",
+            Driver::Docker { container: Container::Named("x".into()) },
+        ),
         (
             "driver = \"docker\"\nlabel = \"label=a=b\"",
             Driver::Docker { container: Container::Labelled("a=b".into()) },
@@ -74,7 +77,8 @@ fn attributes_and_the_worker_layer_are_read() {
         "{PROCESS_WORKER}type = \"gpu\"\nregion = \"here\"\ngroup = \"g\"\nowner = \"o\"\ntarget = \"127.0.0.1:9001\"\nlisten = \"127.0.0.1:8001\"\nprice_per_hour = 0.34\npaused_price_per_hour = 0\npolicy.idle_timeout = \"10s\"\npolicy.signals.cpu.use = \"off\"\n"
     ));
     let worker = &config.workers[0];
-    let attributes = [&worker.selectors.kind, &worker.selectors.region, &worker.selectors.group, &worker.selectors.owner];
+    let attributes =
+        [&worker.selectors.kind, &worker.selectors.region, &worker.selectors.group, &worker.selectors.owner];
     assert_eq!(attributes.map(Option::as_deref), [Some("gpu"), Some("here"), Some("g"), Some("o")]);
     assert_eq!(worker.target, Some(Target::Address("127.0.0.1:9001".parse().unwrap())));
     assert_eq!(worker.price_per_hour, Some(Money::from_micros(340_000)));
@@ -108,62 +112,102 @@ fn a_port_alone_is_enough_where_the_driver_knows_the_address() {
 fn what_is_missing_or_wrong_is_named() {
     let id = "id = \"w\"\n";
     let table = [
-        (String::new(), vec![
-            "f:1:1: id is missing: expected a name such as \"web\"",
-            "f:1:1: driver is missing: expected \"process\", \"docker\", \"qemu\" or \"ec2\"",
-        ]),
-        ("id = \"a b\"\ndriver = \"sim\"".to_owned(), vec![
-            "f:2:6: id: expected a worker id of 1 to 128 letters, digits, '.', '_' or '-' that starts with a letter or digit, found \"a b\"",
-        ]),
-        (format!("{id}driver = \"dokcer\""), vec![
-            "f:3:10: driver: expected \"process\", \"docker\", \"qemu\" or \"ec2\", found \"dokcer\"; did you mean \"docker\"?",
-        ]),
-        (format!("{id}driver = \"lambda\""), vec![
-            "f:3:10: driver: expected \"process\", \"docker\", \"qemu\" or \"ec2\", found \"lambda\"",
-        ]),
-        (format!("{id}driver = \"process\""), vec![
-            "f:1:1: command is missing: expected a program and its arguments such as [\"python3\", \"-m\", \"http.server\", \"9001\"]",
-        ]),
-        (format!("{id}driver = \"process\"\ncommand = \"sleep 5\""), vec![
-            "f:4:11: command: expected a program and its arguments such as [\"sync\", \"-f\"], found \"sleep 5\"",
-        ]),
-        (format!("{id}driver = \"docker\""), vec!["f:1:1: container is missing: expected the name or id of a container"]),
-        (format!("{id}driver = \"docker\"\ncontainer = \"a\"\nlabel = \"label=x\""), vec![
-            "f:5:9: label: expected either container or label, found both",
-        ]),
-        (format!("{id}driver = \"docker\"\ncontainer = \"a\"\ncommand = [\"x\"]"), vec![
-            "f:5:11: command: only for the process driver, and this worker's driver is docker",
-        ]),
+        (
+            String::new(),
+            vec![
+                "f:1:1: id is missing: expected a name such as \"web\"",
+                "f:1:1: driver is missing: expected \"process\", \"docker\", \"qemu\" or \"ec2\"",
+            ],
+        ),
+        (
+            "id = \"a b\"\ndriver = \"sim\"".to_owned(),
+            vec![
+                "f:2:6: id: expected a worker id of 1 to 128 letters, digits, '.', '_' or '-' that starts with a letter or digit, found \"a b\"",
+            ],
+        ),
+        (
+            format!("{id}driver = \"dokcer\""),
+            vec![
+                "f:3:10: driver: expected \"process\", \"docker\", \"qemu\" or \"ec2\", found \"dokcer\"; did you mean \"docker\"?",
+            ],
+        ),
+        (
+            format!("{id}driver = \"lambda\""),
+            vec!["f:3:10: driver: expected \"process\", \"docker\", \"qemu\" or \"ec2\", found \"lambda\""],
+        ),
+        (
+            format!("{id}driver = \"process\""),
+            vec![
+                "f:1:1: command is missing: expected a program and its arguments such as [\"python3\", \"-m\", \"http.server\", \"9001\"]",
+            ],
+        ),
+        (
+            format!("{id}driver = \"process\"\ncommand = \"sleep 5\""),
+            vec![
+                "f:4:11: command: expected a program and its arguments such as [\"sync\", \"-f\"], found \"sleep 5\"",
+            ],
+        ),
+        (
+            format!("{id}driver = \"docker\""),
+            vec!["f:1:1: container is missing: expected the name or id of a container"],
+        ),
+        (
+            format!("{id}driver = \"docker\"\ncontainer = \"a\"\nlabel = \"label=x\""),
+            vec!["f:5:9: label: expected either container or label, found both"],
+        ),
+        (
+            format!("{id}driver = \"docker\"\ncontainer = \"a\"\ncommand = [\"x\"]"),
+            vec!["f:5:11: command: only for the process driver, and this worker's driver is docker"],
+        ),
         (format!("{id}driver = \"qemu\""), vec!["f:1:1: kernel is missing: expected the path of a kernel"]),
-        (format!("{id}driver = \"qemu\"\nimage = \"x\"\ninitrd = \"y\"\nmemory = \"1MiB\""), vec![
-            "f:5:10: initrd: needs kernel beside it",
-            "f:6:10: memory: expected a size of at least 16MiB such as \"512MiB\", found \"1MiB\"",
-        ]),
-        (format!("{id}driver = \"ec2\""), vec![
-            "f:1:1: instance_id is missing: expected an instance id such as \"i-0123456789abcdef0\"",
-            "f:1:1: region is missing: expected a name such as \"us-east-1\"",
-        ]),
-        (format!("{id}driver = \"ec2\"\nregion = \"r\"\ninstance_id = \"web\""), vec![
-            "f:5:15: instance_id: expected an instance id such as \"i-0123456789abcdef0\", found \"web\"",
-        ]),
-        (format!("{id}driver = \"ec2\"\nregion = \"r\"\ninstance_id = \"i-01234567\"\nendpoint = \"https://x\""), vec![
-            "f:6:12: endpoint: needs type = \"cml\" beside it",
-        ]),
-        (format!("{id}driver = \"sim\"\nidle_timeout = \"5m\""), vec![
-            "f:4:1: idle_timeout: unknown key; did you mean \"policy.idle_timeout\"?",
-        ]),
-        (format!("{id}driver = \"sim\"\nlisten = \"127.0.0.1:1\""), vec![
-            "f:4:10: listen: needs target beside it: where the worker answers",
-        ]),
-        (format!("{id}driver = \"sim\"\nprice_per_hour = -1"), vec![
-            "f:4:18: price_per_hour: expected a price of at least 0 such as 0.34, found the number -1",
-        ]),
-        (format!("{id}driver = \"sim\"\npolicy = 3"), vec![
-            "f:4:10: policy: expected policy keys such as policy.idle_timeout = \"10m\", found the number 3",
-        ]),
-        (format!("{id}driver = \"sim\"\npolicy.max_runtime = 48"), vec![
-            "f:4:22: max_runtime: a bare number has no unit: write \"48s\", \"48m\" or \"48h\"",
-        ]),
+        (
+            format!("{id}driver = \"qemu\"\nimage = \"x\"\ninitrd = \"y\"\nmemory = \"1MiB\""),
+            vec![
+                "f:5:10: initrd: needs kernel beside it",
+                "f:6:10: memory: expected a size of at least 16MiB such as \"512MiB\", found \"1MiB\"",
+            ],
+        ),
+        (
+            format!("{id}driver = \"ec2\""),
+            vec![
+                "f:1:1: instance_id is missing: expected an instance id such as \"i-0123456789abcdef0\"",
+                "f:1:1: region is missing: expected a name such as \"us-east-1\"",
+            ],
+        ),
+        (
+            format!("{id}driver = \"ec2\"\nregion = \"r\"\ninstance_id = \"web\""),
+            vec![
+                "f:5:15: instance_id: expected an instance id such as \"i-0123456789abcdef0\", found \"web\"",
+            ],
+        ),
+        (
+            format!(
+                "{id}driver = \"ec2\"\nregion = \"r\"\ninstance_id = \"i-01234567\"\nendpoint = \"https://x\""
+            ),
+            vec!["f:6:12: endpoint: needs type = \"cml\" beside it"],
+        ),
+        (
+            format!("{id}driver = \"sim\"\nidle_timeout = \"5m\""),
+            vec!["f:4:1: idle_timeout: unknown key; did you mean \"policy.idle_timeout\"?"],
+        ),
+        (
+            format!("{id}driver = \"sim\"\nlisten = \"127.0.0.1:1\""),
+            vec!["f:4:10: listen: needs target beside it: where the worker answers"],
+        ),
+        (
+            format!("{id}driver = \"sim\"\nprice_per_hour = -1"),
+            vec!["f:4:18: price_per_hour: expected a price of at least 0 such as 0.34, found the number -1"],
+        ),
+        (
+            format!("{id}driver = \"sim\"\npolicy = 3"),
+            vec![
+                "f:4:10: policy: expected policy keys such as policy.idle_timeout = \"10m\", found the number 3",
+            ],
+        ),
+        (
+            format!("{id}driver = \"sim\"\npolicy.max_runtime = 48"),
+            vec!["f:4:22: max_runtime: a bare number has no unit: write \"48s\", \"48m\" or \"48h\""],
+        ),
     ];
     for (text, expected) in table {
         assert_eq!(errors(&format!("[[worker]]\n{text}")), expected, "{text}");
@@ -174,8 +218,16 @@ fn what_is_missing_or_wrong_is_named() {
 #[test]
 fn sleep_that_the_driver_cannot_do_is_refused_at_the_worker_layer_only() {
     let table = [
-        ("policy.sleep = \"hibernate\"", PROCESS_WORKER, "f:5:16: sleep: the process driver cannot hibernate: expected \"freeze\" or \"stop\""),
-        ("policy.sleep = \"freeze\"", EC2_WORKER, "f:6:16: sleep: the ec2 driver cannot freeze: expected \"stop\" or \"hibernate\""),
+        (
+            "policy.sleep = \"hibernate\"",
+            PROCESS_WORKER,
+            "f:5:16: sleep: the process driver cannot hibernate: expected \"freeze\" or \"stop\"",
+        ),
+        (
+            "policy.sleep = \"freeze\"",
+            EC2_WORKER,
+            "f:6:16: sleep: the ec2 driver cannot freeze: expected \"stop\" or \"hibernate\"",
+        ),
     ];
     for (sleep, worker, error) in table {
         assert_eq!(errors(&format!("{worker}{sleep}")), [error]);
@@ -203,7 +255,9 @@ fn what_two_workers_cannot_share_is_refused_with_both_places() {
         errors(&two(&routed("0.0.0.0:80"), &routed("127.0.0.1:80"))),
         ["f:10:10: listen: 127.0.0.1:80 is already used by worker a"]
     );
-    for (one, other) in [("127.0.0.1:80", "127.0.0.1:81"), ("127.0.0.1:80", "127.0.0.2:80"), ("127.0.0.1:0", "127.0.0.1:0")] {
+    for (one, other) in
+        [("127.0.0.1:80", "127.0.0.1:81"), ("127.0.0.1:80", "127.0.0.2:80"), ("127.0.0.1:0", "127.0.0.1:0")]
+    {
         assert_eq!(errors(&two(&routed(one), &routed(other))), [""; 0], "{one} {other}");
     }
     let docker = "driver = \"docker\"\ncontainer = \"c\"";
