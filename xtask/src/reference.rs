@@ -22,9 +22,11 @@ pub(crate) struct Generated {
     args: &'static [&'static str],
 }
 
-/// Empty until the binary can describe itself; then for example
-/// `Generated { path: "docs/reference/config.md", args: &["__reference", "config"] }`.
-const REGISTRY: &[Generated] = &[];
+/// Every generated file.
+const REGISTRY: &[Generated] = &[
+    Generated { path: "docs/reference/config.md", args: &["__reference", "config"] },
+    Generated { path: "drowse.example.toml", args: &["__reference", "example"] },
+];
 
 /// Every file in here is generated.
 const FOLDER: &str = "docs/reference";

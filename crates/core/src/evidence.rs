@@ -68,6 +68,16 @@ impl Streak {
     pub const fn reset(now: Timestamp) -> Streak {
         Streak { count: 0, counted_at: Some(now) }
     }
+
+    /// The streak once it is known that the worker was in use at `activity`: what was told between two
+    /// checks breaks it as what a check finds does.
+    #[must_use]
+    pub fn broken_by(self, activity: Option<Timestamp>) -> Streak {
+        match activity {
+            Some(at) if self.counted_at.is_none_or(|counted| at > counted) => Streak::reset(at),
+            Some(_) | None => self,
+        }
+    }
 }
 
 /// Since when a worker has been unknown, and whether somebody was told.
@@ -131,14 +141,16 @@ impl Evidence {
                 self.note_activity(*at, signal, now);
             }
         }
+        // A clock that is ahead of ours must not make every later read look old.
+        let read = Read { read_at: read.read_at.min(now), ..read };
         let index = signal as usize;
-        let covered_since = self.cover(index, &read, interval);
-        let is_newer = self.samples[index].is_none_or(|old| read.read_at >= old.read_at);
         // A push that was overtaken by a newer one still proves activity, and nothing else.
-        if is_newer {
-            self.samples[index] =
-                Some(Sample { reading, read_at: read.read_at, covered_since, measured: read.measured });
+        if self.samples[index].is_some_and(|old| read.read_at < old.read_at) {
+            return;
         }
+        let covered_since = self.cover(index, &read, interval);
+        self.samples[index] =
+            Some(Sample { reading, read_at: read.read_at, covered_since, measured: read.measured });
     }
 
     /// The evidence of the next run: what was read belongs to the old one, what was done stays done.
@@ -165,8 +177,9 @@ impl Evidence {
         let old = self.samples[index];
         let covered = old.and_then(|sample| sample.covered_since);
         match read.reading {
-            Reading::Unknown { cause: UnknownCause::FirstSample } => {
-                // Coverage of a counter begins with its first sample.
+            // Coverage of a counter begins with its first sample. One that went backwards is a first sample
+            // again, and no later difference can tell what was lost, so that nothing repairs this gap.
+            Reading::Unknown { cause: UnknownCause::FirstSample | UnknownCause::WentBackwards } => {
                 self.before_gap[index] = None;
                 Some(read.read_at)
             }

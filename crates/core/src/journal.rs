@@ -33,8 +33,8 @@ pub enum Entry {
     Started,
     /// A pause was taken back before anybody noticed.
     Undone { by: String },
-    /// The hook said no.
-    HookVetoed { message: String },
+    /// The hook said no, for the `in_a_row`th time without a yes. The third one deserves an alert.
+    HookVetoed { message: String, in_a_row: u32 },
     /// Somebody changed it behind our back, and we respect that.
     External { to: StatusKind },
     /// It exited by itself.
@@ -100,7 +100,7 @@ impl fmt::Display for Entry {
             Entry::Resumed { reason, by } => format!("running again: {reason}, by {by}"),
             Entry::Started => "running for the first time".to_string(),
             Entry::Undone { by } => format!("pause taken back: {by}"),
-            Entry::HookVetoed { message } => format!("before_pause said no: {message}"),
+            Entry::HookVetoed { message, .. } => format!("before_pause said no: {message}"),
             Entry::External { to } => format!("changed from outside: {to}"),
             Entry::Exited { code } => format!("exited by itself with code {code}"),
             Entry::Draining { by } => format!("draining, by {by}"),

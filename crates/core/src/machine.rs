@@ -10,10 +10,13 @@
 mod asleep;
 mod driver;
 mod end;
+mod exit;
 mod fence;
 mod observe;
+mod truth;
 mod wake;
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 pub use fence::{Basis, Fence, Found, Judged};
@@ -21,11 +24,11 @@ pub use fence::{Basis, Fence, Found, Judged};
 use crate::clock::Timestamp;
 use crate::effect::Effect;
 use crate::event::Event;
-use crate::id::IntentId;
+use crate::id::{Generation, IntentId};
 use crate::journal::Entry;
 use crate::refusal::Refusal;
-use crate::status::Status;
-use crate::worker::Worker;
+use crate::status::{Status, StatusKind, WakeCause};
+use crate::worker::{Abandoned, Worker};
 
 /// Who acts when nobody is named.
 pub(crate) const DROWSE: &str = "drowse";
@@ -65,9 +68,9 @@ pub fn step(worker: &Worker, event: &Event, now: Timestamp) -> Result<Step, Refu
         Event::StopRequested(request) => asleep::stop_requested(draft, request),
         Event::StopAfterElapsed { generation } => asleep::stop_after_elapsed(draft, *generation),
         Event::ResumeRequested { by } => wake::resume_requested(draft, by),
-        Event::ScheduleSaidWake => wake::requested(draft, &crate::status::WakeCause::Schedule),
-        Event::WakeRequested { cause } => wake::requested(draft, cause),
-        Event::ActivityArrived => wake::activity_arrived(draft),
+        Event::ScheduleSaidWake => wake::requested(draft, &WakeCause::Schedule),
+        Event::WakeRequested { cause } => wake::asked(draft, cause),
+        Event::ActivityArrived => Ok(wake::activity_arrived(draft)),
         Event::HookPassed { intent } => driver::hook_passed(draft, *intent),
         Event::HookVetoed { intent, message } => driver::hook_vetoed(draft, *intent, message),
         Event::DriverDone { intent, exit_code } => driver::done(draft, *intent, *exit_code),
@@ -77,14 +80,14 @@ pub fn step(worker: &Worker, event: &Event, now: Timestamp) -> Result<Step, Refu
         Event::DriverRefused { intent, message } => driver::refused(draft, *intent, message),
         Event::DeadlinePassed { generation } => driver::deadline_passed(draft, *generation),
         Event::DriverSilent { generation } => driver::silent(draft, *generation),
-        Event::Exited { boot, code } => driver::exited(draft, boot, *code),
+        Event::Exited { boot, code } => exit::exited(draft, boot, *code),
         Event::TerminateAfterElapsed { generation } => end::terminate_after_elapsed(draft, *generation),
         Event::DrainRequested(request) => end::drain_requested(draft, request),
         Event::DrainCancelled { by } => end::drain_cancelled(draft, by),
         Event::Drained { generation } => end::drained(draft, *generation),
         Event::DrainTimedOut { generation } => end::drain_timed_out(draft, *generation),
         Event::TerminateRequested(request) => end::terminate_requested(draft, request),
-        Event::Recovered { power } => driver::recovered(draft, *power),
+        Event::Recovered { power } => Ok(truth::recovered(draft, *power)),
     }
 }
 
@@ -92,13 +95,15 @@ pub fn step(worker: &Worker, event: &Event, now: Timestamp) -> Result<Step, Refu
 struct Draft {
     worker: Worker,
     now: Timestamp,
+    /// The run that was frozen is over, so that its frozen time is nobody's.
+    is_run_over: bool,
     effects: Vec<Effect>,
     entries: Vec<Entry>,
 }
 
 impl Draft {
     fn new(worker: &Worker, now: Timestamp) -> Self {
-        Self { worker: worker.clone(), now, effects: Vec::new(), entries: Vec::new() }
+        Self { worker: worker.clone(), now, is_run_over: false, effects: Vec::new(), entries: Vec::new() }
     }
 
     /// The id of the intent that the next transition opens.
@@ -108,12 +113,24 @@ impl Draft {
 
     /// Moves to another status. Every transition goes through here.
     fn go(&mut self, status: Status) {
-        if let Status::Paused { since, .. } = self.worker.status {
-            self.worker.frozen_for += self.now.since(since);
+        if let (Status::Paused { since, .. }, false) = (&self.worker.status, self.is_run_over) {
+            self.worker.frozen_for += self.now.since(*since);
         }
         self.worker.generation = self.worker.generation.next();
         self.worker.suspicion = None;
         self.worker.status = status;
+        self.limit_lateness();
+    }
+
+    /// Once the worker has come to rest, what the driver does late is told from what somebody else does
+    /// only by time. A call that was given up ends no later than a wake may take.
+    fn limit_lateness(&mut self) {
+        let until = self.now + self.worker.can.waking_within;
+        if let (Some(abandoned), StatusKind::Running | StatusKind::Paused | StatusKind::Stopped) =
+            (&mut self.worker.abandoned, self.worker.status.kind())
+        {
+            abandoned.until.get_or_insert(until);
+        }
     }
 
     fn note(&mut self, entry: Entry) {
@@ -124,23 +141,25 @@ impl Draft {
         self.effects.push(effect);
     }
 
-    fn accept(self) -> Result<Step, Refusal> {
-        Ok(Step {
-            worker: self.worker,
-            answer: Answer::Accepted,
-            effects: self.effects,
-            entries: self.entries,
-        })
+    /// Remembers a transition that does not end as it was meant to.
+    fn abandon(&mut self, was: Status) {
+        self.worker.abandoned = Some(Box::new(Abandoned { was, until: None }));
+        self.limit_lateness();
+    }
+
+    /// The transition whose effect may still come, if there is one.
+    fn abandoned(&self) -> Option<&Status> {
+        let abandoned = self.worker.abandoned.as_deref()?;
+        abandoned.until.is_none_or(|until| self.now < until).then_some(&abandoned.was)
+    }
+
+    fn accept(self) -> Step {
+        Step { worker: self.worker, answer: Answer::Accepted, effects: self.effects, entries: self.entries }
     }
 
     /// Nothing to do: it is so already.
-    fn already(self) -> Result<Step, Refusal> {
-        Ok(Step {
-            worker: self.worker,
-            answer: Answer::AlreadyTrue,
-            effects: Vec::new(),
-            entries: Vec::new(),
-        })
+    fn already(self) -> Step {
+        Step { worker: self.worker, answer: Answer::AlreadyTrue, effects: Vec::new(), entries: Vec::new() }
     }
 
     fn wrong_status(&self, wanted: &'static str) -> Refusal {
@@ -151,7 +170,7 @@ impl Draft {
         Refusal::InTransition { status: self.worker.status.kind() }
     }
 
-    fn check_generation(&self, generation: crate::id::Generation, what: &'static str) -> Result<(), Refusal> {
+    fn check_generation(&self, generation: Generation, what: &'static str) -> Result<(), Refusal> {
         if generation == self.worker.generation {
             Ok(())
         } else {
@@ -183,7 +202,9 @@ pub fn reissue(worker: &Worker) -> Vec<Effect> {
             grace: worker.terms.grace,
             thaw_first: *was_paused,
         }),
-        Status::Waking { intent, from: WakeFrom::Frozen, .. } => Some(Effect::Thaw { intent: *intent }),
+        Status::Waking { intent, from: WakeFrom::Frozen | WakeFrom::Undone, .. } => {
+            Some(Effect::Thaw { intent: *intent })
+        }
         Status::Waking { intent, from: WakeFrom::Stopped, not_before, .. } => {
             Some(Effect::Start { intent: *intent, not_before: *not_before })
         }

@@ -6,8 +6,6 @@ pub mod exemption;
 mod key;
 mod layer;
 mod resolve;
-#[cfg(test)]
-mod tests;
 mod validate;
 mod value;
 mod values;

@@ -123,8 +123,10 @@ pub enum Stage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WakeFrom {
-    /// It is frozen, or was about to be.
+    /// It is frozen.
     Frozen,
+    /// It was falling asleep and that is taken back: it may be frozen already, and nothing counts.
+    Undone,
     /// It must be started.
     Stopped,
 }
@@ -169,7 +171,7 @@ pub enum Status {
         deadline: Timestamp,
         from: WakeFrom,
         cause: WakeCause,
-        /// The sleep that ends, if it had begun.
+        /// The sleep that ends. `None`: it did not sleep, but exited or needed a person.
         sleep: Option<Sleep>,
         /// A crashed process is started no sooner than this.
         not_before: Timestamp,
@@ -201,7 +203,15 @@ pub enum Status {
         was_stopped: Option<Sleep>,
     },
     /// It is being deleted.
-    Terminating { intent: IntentId, since: Timestamp, deadline: Timestamp, by: String, refusals: u8 },
+    Terminating {
+        intent: IntentId,
+        since: Timestamp,
+        deadline: Timestamp,
+        by: String,
+        /// The sleep that it was in, should it turn out that it cannot be deleted.
+        sleep: Option<Sleep>,
+        refusals: u8,
+    },
     /// It is gone for good.
     Terminated { since: Timestamp },
     /// It needs a person, and it says why.
@@ -352,10 +362,11 @@ impl Status {
             | Status::Stopping { sleep, .. }
             | Status::Stopped { sleep, .. } => Some(sleep),
             Status::Draining { was_stopped, .. } => was_stopped.as_ref(),
-            Status::Waking { sleep, .. } | Status::Unknown { sleep, .. } => sleep.as_ref(),
+            Status::Waking { sleep, .. }
+            | Status::Terminating { sleep, .. }
+            | Status::Unknown { sleep, .. } => sleep.as_ref(),
             Status::Provisioning { .. }
             | Status::Running { .. }
-            | Status::Terminating { .. }
             | Status::Terminated { .. }
             | Status::Failed { .. } => None,
         }

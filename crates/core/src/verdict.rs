@@ -4,34 +4,37 @@
 //! without allocating, so that a million workers can be judged in a second; sentences are made for
 //! display, by [`explain`](fn@explain).
 
+mod action;
 mod baseline;
 mod explain;
 mod limit;
+mod next;
 mod notice;
 mod reasons;
 mod target;
-#[cfg(test)]
-mod tests;
 mod weigh;
 
 use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+pub use action::Action;
 pub use baseline::{Baseline, BaselineSource};
 pub use explain::{Explanation, SignalView, explain};
 pub use notice::{Warned, Warning, WarningKind};
 pub use reasons::Reason;
 pub use target::Blocker;
+use target::Sleeps;
 pub use weigh::{Signals, Use};
 
 use crate::clock::Timestamp;
-use crate::evidence::{Evidence, Streak};
+use crate::evidence::{Evidence, Streak, UnknownFor};
 use crate::hold::{Hold, HoldKind, HoldKinds};
 use crate::policy::Policy;
 use crate::policy::exemption::{Exempt, Expiry};
-use crate::reason::{PauseReason, SleepMode};
-use crate::status::{Status, StatusKind};
+use crate::reason::PauseReason;
+use crate::schedule;
+use crate::status::StatusKind;
 use crate::worker::Worker;
 
 /// Everything that a verdict looks at.
@@ -55,30 +58,10 @@ pub struct Snapshot<'a> {
     pub idle_warned: Option<Warned>,
     /// The warning about `max_runtime` that was sent last.
     pub runtime_warned: Option<Warned>,
-    /// The warning about a forced schedule that was sent last.
+    /// The warning about a window that puts to sleep that was sent last.
     pub schedule_warned: Option<Warned>,
     /// The fleet has one more worker than it needs and its cooldown is over.
     pub can_scale_down: bool,
-}
-
-/// What is to be done now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Action {
-    /// Nothing.
-    None,
-    /// Ask the agent and judge again: nobody is warned or put to sleep on old news.
-    AskAgent,
-    /// Put it to sleep.
-    Sleep { reason: PauseReason },
-    /// Observe mode: write down that it would have been put to sleep.
-    WouldSleep { reason: PauseReason },
-    /// Drain and delete it.
-    ScaleDown,
-    /// Stop it: it has been frozen for `stop_after`.
-    StopAfter,
-    /// Delete it: it has been asleep for `terminate_after`.
-    TerminateAfter,
 }
 
 /// The decision for a worker now.
@@ -123,22 +106,30 @@ pub struct Verdict {
     pub status: StatusKind,
     /// Idle, enabled, not held, not braked and running.
     pub eligible: bool,
-    /// The earliest pause if nothing more happens.
+    /// The earliest pause if nothing more happens: for idleness, by its schedule, or by `max_runtime`.
     pub target_pause_at: Option<Timestamp>,
+    /// What that pause will be for.
+    pub target_pause_reason: Option<PauseReason>,
     /// Why there is none.
     pub target_pause_blocked_by: Option<Blocker>,
     /// When `max_runtime` stops it.
     pub runtime_ends_at: Option<Timestamp>,
+    /// Its policy has a `max_runtime`, and it is exempt from it.
+    pub is_runtime_exempt: bool,
+    /// When a window of its schedule puts it to sleep.
+    pub schedule_sleeps_at: Option<Timestamp>,
     /// A warning about idleness that is due.
     pub idle_warning: Option<Warning>,
     /// A warning about `max_runtime` that is due.
     pub runtime_warning: Option<Warning>,
-    /// A warning about a forced schedule that is due.
+    /// A warning about a window that puts to sleep that is due.
     pub schedule_warning: Option<Warning>,
     /// It has been unknown for so long that somebody should be told.
     pub unknown_alert: bool,
     /// What is to be done now.
     pub action: Action,
+    /// That rests on a limit or on a schedule with `force`: activity and holds do not undo it.
+    pub is_forced: bool,
     /// When to look again.
     pub next_check_at: Timestamp,
 }
@@ -148,11 +139,13 @@ const ALERT_AGAIN_AFTER: Duration = Duration::from_hours(24);
 
 /// Decides about one worker: why awake, why not, when next.
 pub fn judge(snapshot: &Snapshot<'_>, policy: &Policy, now: Timestamp) -> Verdict {
+    let snapshot = &Snapshot { exempt: snapshot.exempt.at(now), ..*snapshot };
     let worker = snapshot.worker;
     let status = worker.status.kind();
     let needs = policy.needs(worker.nature());
     let interval = policy.interval(&needs);
-    let (signals, used) = weigh::weigh(snapshot, policy, &needs);
+    let look = weigh::Look::new(snapshot, policy, interval, now);
+    let weigh::Weighed { signals, used, covered_since } = weigh::weigh(snapshot.evidence, look, &needs);
     let streak = weigh::streak(snapshot, used, interval, now);
 
     let window_now = policy.schedule.as_ref().map(|schedule| schedule.at(now));
@@ -161,7 +154,7 @@ pub fn judge(snapshot: &Snapshot<'_>, policy: &Policy, now: Timestamp) -> Verdic
     let idle_timeout = timeout.with(window_now.as_ref().and_then(|window| window.idle_timeout));
 
     let (holds, held) = live_holds(snapshot, policy, window_now.as_ref(), now);
-    let baseline = baseline::baseline(snapshot, &needs, now);
+    let baseline = baseline::baseline(snapshot, covered_since, now);
     let idle_for = now.since(baseline.at);
     // `>=`: a worker that has been quiet for exactly the timeout is idle. The page's countdown reaches
     // zero at the same moment.
@@ -172,30 +165,47 @@ pub fn judge(snapshot: &Snapshot<'_>, policy: &Policy, now: Timestamp) -> Verdic
     let is_clear = !snapshot.is_braked && !policy.protected;
     let eligible = is_idle && policy.auto_pause && holds.is_empty() && is_clear && is_running;
 
+    let runtime = limit::max_runtime(snapshot, policy, now);
+    let forced = limit::forced_schedule(snapshot, policy, now);
+    let alert_due_at = alert_due_at(snapshot, policy, used, now);
+    let next_look_at = next::look(
+        snapshot,
+        policy,
+        &next::Regular { interval, streak, is_running },
+        [
+            runtime.ends_at,
+            runtime.next_warning_at,
+            forced.ends_at,
+            forced.next_warning_at,
+            held.next_end_at,
+            window_now.and_then(|window| window.next_change_at),
+            alert_due_at,
+        ],
+        now,
+    );
+    let deletes = policy.scale_down && snapshot.can_scale_down;
     let aim = target::Aim {
         now,
+        policy,
         timeout: &timeout,
         interval,
-        window: policy.window,
         streak,
         used,
         baseline: baseline.at,
         held,
-        schedule: policy.schedule.as_deref(),
-        notice: target::needs_notice(worker, policy, snapshot).then_some(policy),
+        schedule: policy.schedule.as_deref().zip(window_now),
+        deletes,
+        needs_notice: target::needs_notice(snapshot, policy, deletes),
         warned: snapshot.idle_warned,
-        exempt: snapshot.exempt,
+        next_look_at,
     };
     let blocker = target::blocker(snapshot, policy);
-    let idle = if blocker.is_none() { aim.take() } else { target::Taken::default() };
-    let runtime = limit::max_runtime(snapshot, policy, now);
-    let forced = limit::forced_schedule(snapshot, policy, now);
+    let (sleeps, next_check_at) = Sleeps::foresee(snapshot, policy, aim, blocker);
+    let target = sleeps.earliest(&runtime, &forced, deletes, now);
+    let target_pause_at = target.map(|(at, _)| at);
 
     // FYI for the exempt, a real warning for the others; neither on old news, nor while braked.
     let warns = snapshot.check_began_at.is_some() && is_running && policy.auto_pause && is_clear;
-    let idle_warning = if used == Use::Quiet { aim.fyi(policy).or(idle.warning) } else { None };
-    let is_due = eligible && idle.pause_at.is_some_and(|at| at <= now);
-
     let mut verdict = Verdict {
         at: now,
         is_from_check: snapshot.check_began_at.is_some(),
@@ -215,36 +225,32 @@ pub fn judge(snapshot: &Snapshot<'_>, policy: &Policy, now: Timestamp) -> Verdic
         is_protected: policy.protected,
         status,
         eligible,
-        target_pause_at: idle.pause_at,
-        target_pause_blocked_by: blocker.or(idle.blocked_by),
+        target_pause_at,
+        target_pause_reason: target.map(|(_, reason)| reason),
+        target_pause_blocked_by: blocker.or(sleeps.idle.blocked_by).filter(|_| target.is_none()),
         runtime_ends_at: runtime.ends_at,
-        idle_warning: idle_warning.filter(|_| warns),
+        is_runtime_exempt: policy.max_runtime.is_some() && snapshot.exempt.max_runtime.is_some(),
+        schedule_sleeps_at: sooner(forced.ends_at, sleeps.gentle.pause_at),
+        idle_warning: sleeps.idle.warning.filter(|_| warns),
         runtime_warning: runtime.warning.filter(|_| warns),
-        schedule_warning: forced.warning.filter(|_| warns),
-        unknown_alert: alert_due_at(snapshot, policy, used, now).is_some_and(|due| due <= now),
+        schedule_warning: forced.warning.or(sleeps.gentle.warning).filter(|_| warns),
+        unknown_alert: alert_due_at.is_some_and(|due| due <= now),
         action: Action::None,
-        next_check_at: now,
+        is_forced: false,
+        next_check_at: sooner(target_pause_at.filter(|at| *at > now), Some(next_check_at))
+            .unwrap_or(next_check_at),
     };
-    verdict.action = decide(snapshot, policy, &verdict, is_due, &runtime, &forced, now);
-    if verdict.action == Action::AskAgent {
-        verdict.idle_warning = None;
-    }
-    verdict.next_check_at = next_check(
-        snapshot,
-        &verdict,
-        interval,
-        [
-            idle.next_warning_at,
-            runtime.next_warning_at,
-            forced.next_warning_at,
-            forced.ends_at,
-            held.next_end_at,
-            window_now.and_then(|window| window.next_change_at),
-            alert_due_at(snapshot, policy, used, now),
-        ],
-        now,
-    );
+    let agent_is_behind = weigh::agent_is_behind(snapshot, &needs);
+    action::decide(snapshot, policy, &mut verdict, &sleeps, [&runtime, &forced], agent_is_behind);
     verdict
+}
+
+/// The sooner of two times, where they are known.
+fn sooner(a: Option<Timestamp>, b: Option<Timestamp>) -> Option<Timestamp> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    }
 }
 
 /// The idle timeout under the flap guard and the schedule.
@@ -273,6 +279,8 @@ struct Held {
     snooze_until: Option<Timestamp>,
     /// The next end of a hold that is known.
     next_end_at: Option<Timestamp>,
+    /// A hold has no known end.
+    is_open_ended: bool,
 }
 
 impl Held {
@@ -287,8 +295,9 @@ impl Held {
         if matches!(kind, HoldKind::Snooze | HoldKind::KeepAwake) {
             self.snooze_until = self.snooze_until.max(until);
         }
-        if let Some(end) = until {
-            self.next_end_at = Some(self.next_end_at.map_or(end, |next| next.min(end)));
+        match until {
+            Some(end) => self.next_end_at = Some(self.next_end_at.map_or(end, |next| next.min(end))),
+            None => self.is_open_ended = true,
         }
     }
 }
@@ -297,7 +306,7 @@ impl Held {
 fn live_holds(
     snapshot: &Snapshot<'_>,
     policy: &Policy,
-    window: Option<&crate::schedule::Now>,
+    window: Option<&schedule::Now>,
     now: Timestamp,
 ) -> (HoldKinds, Held) {
     let mut kinds = HoldKinds::default();
@@ -325,91 +334,23 @@ fn live_holds(
     (kinds, held)
 }
 
-/// What is to be done, the strongest first: a limit, then idleness, then sinking deeper.
-fn decide(
-    snapshot: &Snapshot<'_>,
-    policy: &Policy,
-    verdict: &Verdict,
-    is_due: bool,
-    runtime: &limit::Limit,
-    forced: &limit::Limit,
-    now: Timestamp,
-) -> Action {
-    let worker = snapshot.worker;
-    match &worker.status {
-        Status::Paused { since, sleep } => {
-            let sinks = sleep.reason.sinks_to_stopped()
-                && worker.terms.sleep == SleepMode::Freeze
-                && policy.stop_after.is_some_and(|after| now >= *since + after);
-            let ends = policy.terminate_after.is_some_and(|after| now >= sleep.at + after);
-            match (ends, sinks) {
-                (_, _) if policy.protected || !policy.auto_pause || snapshot.is_braked => Action::None,
-                (true, _) => Action::TerminateAfter,
-                (false, true) if verdict.holds_back_sinking() => Action::None,
-                (false, true) => Action::StopAfter,
-                (false, false) => Action::None,
-            }
-        }
-        Status::Stopped { sleep, .. } => {
-            let ends = policy.terminate_after.is_some_and(|after| now >= sleep.at + after);
-            if ends && policy.auto_pause && !policy.protected && !snapshot.is_braked {
-                Action::TerminateAfter
-            } else {
-                Action::None
-            }
-        }
-        Status::Running { .. } => {
-            if !verdict.is_from_check || policy.protected || snapshot.is_braked {
-                return Action::None;
-            }
-            let asleep = |reason| {
-                if policy.auto_pause { Action::Sleep { reason } } else { Action::WouldSleep { reason } }
-            };
-            if runtime.is_due(now) {
-                return asleep(PauseReason::MaxRuntime);
-            }
-            if forced.is_due(now) {
-                return asleep(PauseReason::Schedule);
-            }
-            // In observe mode nothing is warned of, so there is no notice to wait for.
-            let would = verdict.is_idle && !policy.auto_pause && verdict.holds.is_empty();
-            let gentle = policy.schedule.as_ref().is_some_and(|schedule| {
-                verdict.used == Use::Quiet
-                    && verdict.streak.count >= verdict.window
-                    && verdict.holds.is_empty()
-                    && schedule.at(now).sleep == Some(crate::schedule::Sleep::Gentle)
-            });
-            let acts = is_due || would || gentle;
-            if (acts || verdict.idle_warning.is_some_and(|warning| !warning.is_fyi))
-                && weigh::agent_is_behind(snapshot, policy)
-            {
-                Action::AskAgent
-            } else if is_due && policy.scale_down && snapshot.can_scale_down {
-                Action::ScaleDown
-            } else if is_due || would {
-                asleep(PauseReason::IdleTimeout)
-            } else if gentle {
-                asleep(PauseReason::Schedule)
-            } else {
-                Action::None
-            }
-        }
-        Status::Provisioning { .. }
-        | Status::Pausing { .. }
-        | Status::Waking { .. }
-        | Status::Stopping { .. }
-        | Status::Draining { .. }
-        | Status::Terminating { .. }
-        | Status::Terminated { .. }
-        | Status::Failed { .. }
-        | Status::Unknown { .. } => Action::None,
-    }
-}
-
 impl Verdict {
-    /// A frozen worker with a live hold stays frozen rather than lose its memory.
-    fn holds_back_sinking(&self) -> bool {
-        !self.holds.is_empty()
+    /// Writes down what a check found: the streak, when it was, and since when the worker is unknown.
+    ///
+    /// A look between checks leaves no trace.
+    pub fn note(&self, evidence: &mut Evidence) {
+        if !self.is_from_check {
+            return;
+        }
+        evidence.streak = self.streak;
+        evidence.last_check_at = Some(self.at);
+        evidence.unknown = (self.used == Use::Unknown).then(|| {
+            let before = evidence.unknown.unwrap_or(UnknownFor { since: self.at, alerted_at: None });
+            UnknownFor {
+                alerted_at: if self.unknown_alert { Some(self.at) } else { before.alerted_at },
+                ..before
+            }
+        });
     }
 }
 
@@ -421,40 +362,4 @@ fn alert_due_at(snapshot: &Snapshot<'_>, policy: &Policy, used: Use, now: Timest
     let (since, alerted_at) =
         snapshot.evidence.unknown.map_or((now, None), |unknown| (unknown.since, unknown.alerted_at));
     Some(alerted_at.map_or(since + policy.unknown_alert_after, |alerted| alerted + ALERT_AGAIN_AFTER))
-}
-
-/// The earliest of everything that could change the verdict; always after `now`.
-fn next_check(
-    snapshot: &Snapshot<'_>,
-    verdict: &Verdict,
-    interval: Duration,
-    others: [Option<Timestamp>; 7],
-    now: Timestamp,
-) -> Timestamp {
-    let worker = snapshot.worker;
-    let last_check = if verdict.is_from_check { Some(now) } else { snapshot.evidence.last_check_at };
-    let regular = last_check.map_or(now, |last| last + interval);
-    let regular = if regular > now { regular } else { now + interval };
-    let sleep_ends = worker.status.sleep().map(|sleep| (sleep, worker.status.since()));
-    let sinks_at = match (&worker.status, sleep_ends) {
-        (Status::Paused { .. }, Some((sleep, since))) if sleep.reason.sinks_to_stopped() => {
-            worker.terms.stop_after.map(|after| since + after)
-        }
-        (_, _) => None,
-    };
-    let ends_at = sleep_ends
-        .filter(|_| matches!(verdict.status, StatusKind::Paused | StatusKind::Stopped))
-        .and_then(|(sleep, _)| worker.terms.terminate_after.map(|after| sleep.at + after));
-    others
-        .into_iter()
-        .chain([
-            verdict.target_pause_at,
-            verdict.runtime_ends_at,
-            sinks_at,
-            ends_at,
-            worker.status.deadline(),
-        ])
-        .flatten()
-        .filter(|at| *at > now)
-        .fold(regular, Timestamp::min)
 }

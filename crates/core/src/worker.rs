@@ -1,5 +1,6 @@
 //! A worker: what it is, what it is doing, and what has happened to it.
 
+use alloc::boxed::Box;
 use alloc::string::String;
 use core::time::Duration;
 
@@ -14,6 +15,26 @@ use crate::reason::{PauseReason, PauseReasons, ResumeReason, SleepMode};
 use crate::signal::{DriverKind, Nature};
 use crate::status::Status;
 
+/// How long a stop may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StopTime {
+    /// We count the worker's grace; this long beyond it.
+    BeyondGrace(Duration),
+    /// The cloud counts a grace of its own; this long in all.
+    InAll(Duration),
+}
+
+impl StopTime {
+    /// The time for a worker whose grace is `grace`.
+    pub const fn with(self, grace: Duration) -> Duration {
+        match self {
+            StopTime::BeyondGrace(more) => grace.saturating_add(more),
+            StopTime::InAll(all) => all,
+        }
+    }
+}
+
 /// What a driver can do and how long it may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Capabilities {
@@ -25,8 +46,8 @@ pub struct Capabilities {
     pub restarts_on_error: bool,
     /// How long a thaw or a start may take.
     pub waking_within: Duration,
-    /// How long a stop may take beyond its grace.
-    pub stopping_within: Duration,
+    /// How long a stop may take.
+    pub stopping_within: StopTime,
     /// How long after one of our own changes an observation may still show the old state.
     pub settle_for: Duration,
 }
@@ -38,7 +59,7 @@ impl Capabilities {
             can_hibernate: false,
             restarts_on_error: false,
             waking_within: Duration::from_mins(1),
-            stopping_within: Duration::from_secs(30),
+            stopping_within: StopTime::BeyondGrace(Duration::from_secs(30)),
             settle_for: Duration::ZERO,
         };
         match driver {
@@ -51,7 +72,7 @@ impl Capabilities {
                 can_freeze: false,
                 can_hibernate: true,
                 waking_within: Duration::from_mins(10),
-                stopping_within: Duration::from_mins(10),
+                stopping_within: StopTime::InAll(Duration::from_mins(10)),
                 settle_for: Duration::from_secs(30),
                 ..local
             },
@@ -187,6 +208,16 @@ pub struct Suspicion {
     pub seen_at: Timestamp,
 }
 
+/// A transition that was given up. What the driver does late still belongs to it and is put right, never
+/// taken for somebody else's doing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Abandoned {
+    /// The transition as it was.
+    pub was: Status,
+    /// How long its effect may be late; `None` until the worker has come to rest.
+    pub until: Option<Timestamp>,
+}
+
 /// What a driver can see of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -202,6 +233,9 @@ pub enum Power {
 }
 
 /// One unit of compute that Drowse looks after.
+///
+/// All of it can be stored but `terms`: they follow from the policy, and whoever reads a worker back
+/// resolves it again and sets them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Worker {
     /// Its stable name.
@@ -244,6 +278,12 @@ pub struct Worker {
     pub crashes: CrashLoop,
     /// A contradiction that was seen once.
     pub suspicion: Option<Suspicion>,
+    /// The last transition, if it did not end as it was meant to.
+    #[serde(default)]
+    pub abandoned: Option<Box<Abandoned>>,
+    /// How often in a row its `before_pause` hook has said no.
+    #[serde(default)]
+    pub vetoes: u32,
     /// Its GPU has been read in this run.
     pub gpu_was_read: bool,
 }
@@ -275,6 +315,8 @@ impl Worker {
             flap: Flap::default(),
             crashes: CrashLoop::default(),
             suspicion: None,
+            abandoned: None,
+            vetoes: 0,
             gpu_was_read: false,
         }
     }

@@ -4,11 +4,11 @@
 //! through a small [helper](exec_helper). It belongs to itself: when Drowse ends or is killed it goes on, and
 //! the next Drowse finds it again by its record.
 //!
-//! - [`cgroup`]: which freezer this machine offers; [`cage`]: what a run lives in, and all that differs
+//! - [`cgroup`]: which freezer this machine offers; `cage`: what a run lives in, and all that differs
 //!   between the freezers
-//! - [`identity`]: which process is meant, beyond its number; [`record`]: what outlives Drowse
-//! - [`helper`], [`spawn`], [`freeze`], [`stop`], [`read`], [`hook`], [`thaw`]: what can be done
-//! - [`watch`]: the thread that notices ends and trims [`output`]
+//! - `identity`: which process is meant, beyond its number; `record`: what outlives Drowse; `entry`: one worker
+//! - `helper`, `spawn`, `freeze`, `stop`, `read`, `hook`, `thaw`: what can be done; `calls`: by whom, how long
+//! - `watch`: the thread that notices ends and trims `output`
 //!
 //! What SIGSTOP cannot do, and the freezers can: a grandchild that began a session of its own and lost its
 //! parent is not found and runs on; parents that wait for stopped children notice; programs can see SIGCONT.

@@ -62,11 +62,8 @@ impl Sim {
     /// Lets time pass up to `now`. Time does not go back.
     pub fn tick(&self, now: Timestamp) {
         let mut world = self.lock();
-        world.advance(now);
+        self.advance(&mut world, now);
         let now = world.now;
-        for hint in std::mem::take(&mut world.hints) {
-            self.hints.push(hint);
-        }
         drop(world);
         self.clock.send_replace(now);
     }
@@ -124,9 +121,22 @@ impl Sim {
         self.world.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn advance(&self, world: &mut World, now: Timestamp) {
+        world.advance(now);
+        for hint in std::mem::take(&mut world.hints) {
+            self.hints.push(hint);
+        }
+    }
+
     async fn wait_until(&self, at: Timestamp) {
         let mut clock = self.clock.subscribe();
-        self.lock().waits.insert(at);
+        {
+            let mut world = self.lock();
+            if at <= world.now {
+                return;
+            }
+            world.waits.insert(at);
+        }
         // The sender lives as long as we do.
         let _ = clock.wait_for(|now| *now >= at).await;
     }
@@ -230,10 +240,13 @@ impl Sim {
             (Op::Start | Op::Thaw, Power::Running) => Some("it is being put to sleep".to_owned()),
             (_, Power::Running | Power::Paused | Power::Stopped | Power::Gone) => None,
         };
-        match refused {
-            Some(message) => Ok(Begun::Refused(Error::Refused { message })),
-            None => Ok(Begun::Pending(world.begin(worker, op, intent, takes)?, manner)),
+        if let Some(message) = refused {
+            return Ok(Begun::Refused(Error::Refused { message }));
         }
+        let pending = world.begin(worker, op, intent, takes)?;
+        // What takes no time is done now.
+        self.advance(&mut world, now);
+        Ok(Begun::Pending(pending, manner))
     }
 }
 
@@ -380,3 +393,6 @@ impl Driver for Sim {
         Box::pin(self.hints.next())
     }
 }
+
+#[cfg(test)]
+mod tests;

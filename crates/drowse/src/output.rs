@@ -19,15 +19,19 @@ pub(crate) fn talk(text: &str) {
 
 /// Rows as columns: each column but the last as wide as its widest cell, with two spaces between.
 pub(crate) fn columns(indent: usize, rows: &[Vec<String>]) -> String {
-    let width = |column: usize| {
-        rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
-    };
+    let mut widths: Vec<usize> = Vec::new();
+    for row in rows {
+        widths.resize(widths.len().max(row.len()), 0);
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(cell.chars().count());
+        }
+    }
     let mut text = String::new();
     for row in rows {
         let mut line = " ".repeat(indent);
-        for (column, cell) in row.iter().enumerate() {
+        for (width, cell) in widths.iter().zip(row) {
             line.push_str(cell);
-            line.push_str(&" ".repeat(width(column) - cell.chars().count() + 2));
+            line.push_str(&" ".repeat(width - cell.chars().count() + 2));
         }
         text.push_str(line.trim_end());
         text.push('\n');

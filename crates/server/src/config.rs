@@ -37,7 +37,9 @@ use std::collections::BTreeMap;
 
 use drowse_core::brake::BrakeTerms;
 use drowse_core::policy::exemption::Exemption;
-use drowse_core::policy::{Key, Level, Origin, PolicyBook, Source as From, Value, environment_layer};
+use drowse_core::policy::{
+    Key, Level, Origin, PolicyBook, Selectors, Source as From, Value, environment_layer,
+};
 
 pub use driver::{Docker, Ec2, Tag};
 pub use example::example;
@@ -151,8 +153,7 @@ const fn table(name: &'static str, expected: &'static str, describe: &'static st
 /// Parses a configuration.
 pub fn parse(input: &Input<'_>) -> Parsed {
     let mut report = Report::new(Source::new(input.file, input.text));
-    let mut config = Config::default();
-    config.groups = group::read(&mut report, input.members);
+    let mut config = Config { groups: group::read(&mut report, input.members), ..Config::default() };
     let mut environment = Vec::new();
     match environment_layer(input.variables.iter().map(|(name, text)| (name.as_str(), text.as_str()))) {
         Ok(layers) => environment = layers,
@@ -167,7 +168,7 @@ pub fn parse(input: &Input<'_>) -> Parsed {
             layers.places().map(|(key, span)| (key.clone(), report.source().place(span.start))).collect();
     }
     // The brake watches for one `stale_after` of the fleet.
-    config.brake.threshold = config.policy.resolve_for(&Default::default()).0.stale_after;
+    config.brake.threshold = config.policy.resolve_for(&Selectors::default()).0.stale_after;
     Parsed { config, problems: report.finish() }
 }
 
@@ -185,7 +186,7 @@ fn read_tables(
         layers.read(report, node);
     }
     if let Some(node) = section.node("worker") {
-        config.workers = worker::read_all(report, node, layers);
+        config.workers = worker::read_all(report, node, layers, config.server.listen);
     }
     if let Some(node) = section.node("exemption") {
         config.exemptions = exemption::read_all(report, node);

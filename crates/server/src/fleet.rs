@@ -66,6 +66,10 @@ impl Fleet {
     }
 
     /// Whether Drowse can do its work.
+    #[expect(
+        clippy::redundant_closure_for_method_calls,
+        reason = "a method is not general over its lifetime"
+    )]
     pub async fn ready(&self) -> Readiness {
         let has_store = self.0.db.read(|view| view.policy_epoch()).await.is_ok();
         let is_up = self.0.is_ready.load(Ordering::Acquire);

@@ -61,13 +61,15 @@ impl Meters {
     pub(crate) fn before(
         &self,
         worker: &WorkerId,
-        boot: &Option<BootId>,
+        boot: Option<&BootId>,
         signal: Signal,
         at: Timestamp,
         interval: Duration,
     ) -> Before {
         let runs = lock(&self.0);
-        let Some(run) = runs.get(worker).filter(|run| run.boot == *boot) else { return Before::Nothing };
+        let Some(run) = runs.get(worker).filter(|run| run.boot.as_ref() == boot) else {
+            return Before::Nothing;
+        };
         match run.of[signal as usize] {
             Gauge { newer: Some(newer), .. } if is_apart(newer, at, interval) => Before::Total(newer),
             Gauge { older: Some(older), .. } => Before::Total(older),
@@ -131,8 +133,8 @@ mod tests {
         }
 
         fn before(&self, boot: &str, secs: i64) -> Before {
-            let boot = Some(BootId::new(boot));
-            self.meters.before(&self.worker, &boot, Signal::Cpu, Timestamp::from_secs(secs), INTERVAL)
+            let boot = BootId::new(boot);
+            self.meters.before(&self.worker, Some(&boot), Signal::Cpu, Timestamp::from_secs(secs), INTERVAL)
         }
     }
 

@@ -19,7 +19,7 @@ use crate::meters::Totals;
 use crate::policies::{Book, Policies, Resolved};
 
 /// For how long after a router fell silent its connections may still be there.
-const ROUTER_LOST_FOR: Duration = Duration::from_secs(60);
+const ROUTER_LOST_FOR: Duration = Duration::from_mins(1);
 
 /// A worker and what is known about it.
 #[derive(Clone, Debug)]

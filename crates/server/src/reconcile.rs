@@ -93,6 +93,10 @@ impl Reconciler {
     }
 
     /// Starts a check of everybody who is due, as far as there is room; when the next one is due.
+    #[expect(
+        clippy::redundant_closure_for_method_calls,
+        reason = "a method is not general over its lifetime"
+    )]
     async fn claim_due(&self, now: Timestamp) -> Result<Option<Timestamp>, StoreError> {
         loop {
             let room = self.shared.queue.room();

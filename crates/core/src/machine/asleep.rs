@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::{Basis, DROWSE, Draft, Fence, Step};
+use crate::clock::Timestamp;
 use crate::effect::Effect;
 use crate::event::Request;
 use crate::hold::Hold;
@@ -13,9 +14,10 @@ use crate::journal::Entry;
 use crate::reason::{PauseReason, SleepMode};
 use crate::refusal::Refusal;
 use crate::status::{Sleep, Stage, Status, StatusKind};
+use crate::worker::Last;
 
 /// How long a freeze may take, its hook included.
-const PAUSING_WITHIN: Duration = Duration::from_secs(30);
+pub(super) const PAUSING_WITHIN: Duration = Duration::from_secs(30);
 
 /// 128 + SIGKILL. When we asked for the stop, SIGTERM was not enough.
 const KILLED: i32 = 137;
@@ -25,14 +27,14 @@ pub(super) fn idle_confirmed(draft: Draft, fence: &Fence) -> Result<Step, Refusa
     fence.check(&draft.worker, Basis::Idleness)?;
     let mode = draft.worker.terms.sleep;
     let sleep = own_sleep(&draft, PauseReason::IdleTimeout, "idle", false);
-    fall_asleep(draft, sleep, mode)
+    Ok(fall_asleep(draft, sleep, mode))
 }
 
 pub(super) fn max_runtime_reached(draft: Draft, fence: &Fence) -> Result<Step, Refusal> {
     fence.check(&draft.worker, Basis::Limit)?;
     let sleep = own_sleep(&draft, PauseReason::MaxRuntime, "ran for its max_runtime", true);
     if matches!(draft.worker.status.kind(), StatusKind::Running | StatusKind::Paused) {
-        fall_asleep(draft, sleep, SleepMode::Stop)
+        Ok(fall_asleep(draft, sleep, SleepMode::Stop))
     } else {
         Err(not_running(&draft))
     }
@@ -43,7 +45,7 @@ pub(super) fn schedule_said_sleep(draft: Draft, force: bool, fence: &Fence) -> R
     fence.check(&draft.worker, if force { Basis::Limit } else { Basis::Idleness })?;
     let mode = draft.worker.terms.sleep;
     let sleep = own_sleep(&draft, PauseReason::Schedule, "its schedule says sleep", force);
-    fall_asleep(draft, sleep, mode)
+    Ok(fall_asleep(draft, sleep, mode))
 }
 
 pub(super) fn pause_requested(draft: Draft, request: &Request) -> Result<Step, Refusal> {
@@ -52,14 +54,27 @@ pub(super) fn pause_requested(draft: Draft, request: &Request) -> Result<Step, R
         (Status::Running { .. }, _) => {
             check_holds(&draft, request)?;
             let sleep = person_sleep(&draft, request);
-            fall_asleep(draft, sleep, mode)
+            Ok(fall_asleep(draft, sleep, mode))
         }
         (Status::Paused { .. } | Status::Pausing { wake: None, .. }, SleepMode::Freeze)
         | (
             Status::Stopped { .. } | Status::Stopping { wake: None, .. },
             SleepMode::Stop | SleepMode::Hibernate,
-        ) => draft.already(),
-        _ => Err(not_running(&draft)),
+        ) => Ok(draft.already()),
+        (
+            Status::Provisioning { .. }
+            | Status::Pausing { .. }
+            | Status::Paused { .. }
+            | Status::Waking { .. }
+            | Status::Stopping { .. }
+            | Status::Stopped { .. }
+            | Status::Draining { .. }
+            | Status::Terminating { .. }
+            | Status::Terminated { .. }
+            | Status::Failed { .. }
+            | Status::Unknown { .. },
+            _,
+        ) => Err(not_running(&draft)),
     }
 }
 
@@ -68,9 +83,9 @@ pub(super) fn stop_requested(draft: Draft, request: &Request) -> Result<Step, Re
         Status::Running { .. } | Status::Paused { .. } => {
             check_holds(&draft, request)?;
             let sleep = person_sleep(&draft, request);
-            fall_asleep(draft, sleep, SleepMode::Stop)
+            Ok(fall_asleep(draft, sleep, SleepMode::Stop))
         }
-        Status::Stopped { .. } | Status::Stopping { wake: None, .. } => draft.already(),
+        Status::Stopped { .. } | Status::Stopping { wake: None, .. } => Ok(draft.already()),
         Status::Stopping { .. } | Status::Pausing { .. } | Status::Waking { .. } => {
             Err(draft.in_transition())
         }
@@ -93,11 +108,11 @@ pub(super) fn stop_after_elapsed(draft: Draft, generation: Generation) -> Result
     if !is_due || !sleep.reason.sinks_to_stopped() {
         return Err(Refusal::Ignored { why: "stop_after does not run for it".to_string() });
     }
-    fall_asleep(draft, sleep, SleepMode::Stop)
+    Ok(fall_asleep(draft, sleep, SleepMode::Stop))
 }
 
 /// Opens the intent to put the worker to sleep.
-pub(super) fn fall_asleep(mut draft: Draft, sleep: Sleep, mode: SleepMode) -> Result<Step, Refusal> {
+fn fall_asleep(mut draft: Draft, sleep: Sleep, mode: SleepMode) -> Step {
     let intent = draft.next_intent();
     let since = draft.now;
     let was_paused = draft.worker.status.kind() == StatusKind::Paused;
@@ -116,6 +131,7 @@ pub(super) fn fall_asleep(mut draft: Draft, sleep: Sleep, mode: SleepMode) -> Re
         message: sleep.message.clone(),
         to,
     });
+    draft.worker.abandoned = None;
     draft.go(match mode {
         SleepMode::Freeze => Status::Pausing {
             intent,
@@ -129,7 +145,7 @@ pub(super) fn fall_asleep(mut draft: Draft, sleep: Sleep, mode: SleepMode) -> Re
         SleepMode::Stop | SleepMode::Hibernate => Status::Stopping {
             intent,
             since,
-            deadline: since + terms.grace + draft.worker.can.stopping_within,
+            deadline: since + draft.worker.can.stopping_within.with(terms.grace),
             sleep,
             mode,
             stage,
@@ -156,39 +172,71 @@ pub(super) fn finish_pause(draft: &mut Draft, sleep: Sleep) {
     draft.go(Status::Paused { since, sleep });
 }
 
+/// It was frozen and still is: the same sleep goes on, and nothing counts.
+pub(super) fn still_paused(draft: &mut Draft, sleep: Sleep) {
+    let since = draft.now;
+    draft.worker.frozen_for += since.since(draft.worker.status.since());
+    record_deeper(draft, &sleep);
+    draft.go(Status::Paused { since, sleep });
+}
+
 /// It is stopped: this run is over, and what belonged to it.
 pub(super) fn finish_stop(draft: &mut Draft, sleep: Sleep, was_paused: bool, exit_code: Option<i32>) {
     draft.note(Entry::Stopped { reason: sleep.reason, by: sleep.by.clone(), exit_code });
-    if exit_code == Some(KILLED) && sleep.reason != PauseReason::External {
-        draft.note(Entry::GraceExceeded);
+    if sleep.reason != PauseReason::External {
+        note_grace(draft, exit_code);
     }
     if was_paused {
-        // Paused to stopped counts nothing, but a person's stop of a frozen worker is its last sleep.
-        if let Some(last) = &mut draft.worker.last_pause {
-            last.by.clone_from(&sleep.by);
-            last.reason = sleep.reason;
-        }
+        record_deeper(draft, &sleep);
     } else {
         record_sleep(draft, &sleep);
     }
     end_run(draft);
+    draft.effect(Effect::EndLeasedTime);
     let since = draft.now;
     draft.go(Status::Stopped { since, sleep });
 }
 
-/// What belonged to this run is over.
+/// It was stopped and still is.
+pub(super) fn still_stopped(draft: &mut Draft, sleep: Sleep) {
+    let since = draft.now;
+    draft.go(Status::Stopped { since, sleep });
+}
+
+/// Of a stop that we asked for.
+pub(super) fn note_grace(draft: &mut Draft, exit_code: Option<i32>) {
+    if exit_code == Some(KILLED) {
+        draft.note(Entry::GraceExceeded);
+    }
+}
+
+/// What belonged to this run is over. That is no sleep yet: a crash does not start the count of leased
+/// time again.
 pub(super) fn end_run(draft: &mut Draft) {
     draft.effect(Effect::EndHolds);
-    draft.effect(Effect::EndLeasedTime);
+    draft.is_run_over = true;
     draft.worker.boot_started_at = None;
     draft.worker.frozen_for = Duration::ZERO;
     draft.worker.gpu_was_read = false;
 }
 
+/// From frozen to stopped counts nothing, but a person's stop of a frozen worker is its last sleep.
+fn record_deeper(draft: &mut Draft, sleep: &Sleep) {
+    let is_same = draft
+        .worker
+        .last_pause
+        .as_ref()
+        .is_some_and(|last| last.reason == sleep.reason && last.by == sleep.by && sleep.at <= last.at);
+    if !is_same {
+        draft.worker.last_pause = Some(Last { at: draft.now, by: sleep.by.clone(), reason: sleep.reason });
+    }
+}
+
 fn record_sleep(draft: &mut Draft, sleep: &Sleep) {
     draft.worker.counters.count_pause(sleep.reason);
-    draft.worker.last_pause =
-        Some(crate::worker::Last { at: draft.now, by: sleep.by.clone(), reason: sleep.reason });
+    // Sleep that somebody else caused is dated by the driver where it tells.
+    let at = if sleep.reason == PauseReason::External { sleep.at } else { draft.now };
+    draft.worker.last_pause = Some(Last { at, by: sleep.by.clone(), reason: sleep.reason });
 }
 
 fn own_sleep(draft: &Draft, reason: PauseReason, message: &str, forced: bool) -> Sleep {
@@ -206,12 +254,12 @@ fn person_sleep(draft: &Draft, request: &Request) -> Sleep {
 }
 
 /// Sleep that somebody else caused.
-pub(super) fn external_sleep(draft: &Draft) -> Sleep {
+pub(super) fn external_sleep(at: Timestamp) -> Sleep {
     Sleep {
         reason: PauseReason::External,
         by: "external".to_string(),
         message: String::new(),
-        at: draft.now,
+        at,
         forced: false,
     }
 }

@@ -6,22 +6,19 @@ use core::time::Duration;
 use super::{Draft, Step, asleep, reissue, wake};
 use crate::clock::Timestamp;
 use crate::effect::Effect;
-use crate::grace::Restart;
 use crate::id::{BootId, Generation, IntentId};
 use crate::journal::Entry;
 use crate::refusal::Refusal;
-use crate::status::{FailCause, Stage, Status, WakeCause, WakeFrom};
-use crate::worker::Power;
+use crate::status::{FailCause, Sleep, Stage, Status, WakeCause, WakeFrom};
 
 /// A driver that refused this often is not asked again.
 const MOST_REFUSALS: u8 = 3;
 
-pub(super) fn hook_passed(mut draft: Draft, intent: IntentId) -> Result<Step, Refusal> {
-    draft.check_intent(intent, "the hook's answer")?;
-    match &mut draft.worker.status {
-        Status::Pausing { stage, .. } | Status::Stopping { stage, .. } if *stage == Stage::Hook => {
-            *stage = Stage::Acting;
-        }
+/// The sleep whose hook runs, if one does.
+fn hooked(status: &Status) -> Option<&Sleep> {
+    match status {
+        Status::Pausing { sleep, stage: Stage::Hook, .. }
+        | Status::Stopping { sleep, stage: Stage::Hook, .. } => Some(sleep),
         Status::Pausing { .. }
         | Status::Stopping { .. }
         | Status::Provisioning { .. }
@@ -33,65 +30,48 @@ pub(super) fn hook_passed(mut draft: Draft, intent: IntentId) -> Result<Step, Re
         | Status::Terminating { .. }
         | Status::Terminated { .. }
         | Status::Failed { .. }
-        | Status::Unknown { .. } => return draft.already(),
+        | Status::Unknown { .. } => None,
+    }
+}
+
+pub(super) fn hook_passed(mut draft: Draft, intent: IntentId) -> Result<Step, Refusal> {
+    draft.check_intent(intent, "the hook's answer")?;
+    if hooked(&draft.worker.status).is_none() {
+        return Ok(draft.already());
+    }
+    draft.worker.vetoes = 0;
+    Ok(act(draft))
+}
+
+pub(super) fn hook_vetoed(mut draft: Draft, intent: IntentId, message: &str) -> Result<Step, Refusal> {
+    draft.check_intent(intent, "the hook's answer")?;
+    let Some(sleep) = hooked(&draft.worker.status).cloned() else {
+        return Ok(draft.already());
+    };
+    draft.worker.vetoes = draft.worker.vetoes.saturating_add(1);
+    let in_a_row = draft.worker.vetoes;
+    draft.note(Entry::HookVetoed { message: message.to_string(), in_a_row });
+    Ok(if asleep::heeds_veto(&sleep) { wake::undo(draft, sleep, &WakeCause::Veto) } else { act(draft) })
+}
+
+/// The hook has had its say; now the driver is asked.
+fn act(mut draft: Draft) -> Step {
+    if let Status::Pausing { stage, .. } | Status::Stopping { stage, .. } = &mut draft.worker.status {
+        *stage = Stage::Acting;
     }
     draft.effects.extend(reissue(&draft.worker));
     draft.accept()
 }
 
-pub(super) fn hook_vetoed(mut draft: Draft, intent: IntentId, message: &str) -> Result<Step, Refusal> {
-    draft.check_intent(intent, "the hook's answer")?;
-    let heeded = match &draft.worker.status {
-        Status::Pausing { sleep, stage: Stage::Hook, .. }
-        | Status::Stopping { sleep, stage: Stage::Hook, .. } => asleep::heeds_veto(sleep),
-        Status::Pausing { .. }
-        | Status::Stopping { .. }
-        | Status::Provisioning { .. }
-        | Status::Running { .. }
-        | Status::Paused { .. }
-        | Status::Waking { .. }
-        | Status::Stopped { .. }
-        | Status::Draining { .. }
-        | Status::Terminating { .. }
-        | Status::Terminated { .. }
-        | Status::Failed { .. }
-        | Status::Unknown { .. } => return draft.already(),
-    };
-    draft.note(Entry::HookVetoed { message: message.to_string() });
-    if heeded { wake::undo(draft, &WakeCause::Veto) } else { hook_passed(draft, intent) }
-}
-
 /// The driver did what it was asked to do: froze, stopped or deleted it.
 pub(super) fn done(draft: Draft, intent: IntentId, exit_code: Option<i32>) -> Result<Step, Refusal> {
     draft.check_intent(intent, "the driver's answer")?;
-    complete(draft, exit_code)
-}
-
-/// Ends the transition that is under way as it was meant to end.
-fn complete(mut draft: Draft, exit_code: Option<i32>) -> Result<Step, Refusal> {
+    draft.check_asked()?;
     match draft.worker.status.clone() {
-        // Something arrived between the decision and the freeze. Nobody is left at a frozen worker.
-        Status::Pausing { wake: Some(cause), .. } => wake::undo(draft, &cause),
-        Status::Pausing { sleep, wake: None, .. } => {
-            asleep::finish_pause(&mut draft, sleep);
-            draft.accept()
-        }
-        Status::Stopping { sleep, was_paused, wake: waiting, .. } => {
-            asleep::finish_stop(&mut draft, sleep.clone(), was_paused, exit_code);
-            match waiting {
-                // One transition for the reader of the journal, two for the worker: it was stopped, and
-                // somebody waits for it.
-                Some(cause) => wake::begin(draft, WakeFrom::Stopped, cause, Some(sleep), Duration::ZERO),
-                None => draft.accept(),
-            }
-        }
-        Status::Terminating { .. } => {
-            terminated(&mut draft);
-            draft.accept()
-        }
-        Status::Waking { from, cause, sleep, .. } => {
-            wake::finish(&mut draft, from, &cause, sleep.as_ref());
-            draft.accept()
+        // A start that was made is not yet a worker that answers.
+        Status::Waking { .. } => Err(Refusal::Ignored { why: "it does not answer yet".into() }),
+        status @ (Status::Pausing { .. } | Status::Stopping { .. } | Status::Terminating { .. }) => {
+            Ok(complete(draft, status, exit_code))
         }
         Status::Provisioning { .. }
         | Status::Running { .. }
@@ -100,13 +80,56 @@ fn complete(mut draft: Draft, exit_code: Option<i32>) -> Result<Step, Refusal> {
         | Status::Draining { .. }
         | Status::Terminated { .. }
         | Status::Failed { .. }
-        | Status::Unknown { .. } => draft.already(),
+        | Status::Unknown { .. } => Ok(draft.already()),
     }
+}
+
+impl Draft {
+    /// The driver can answer only what it was asked, and while the hook runs it has not been.
+    fn check_asked(&self) -> Result<(), Refusal> {
+        match hooked(&self.worker.status) {
+            Some(_) => Err(Refusal::Ignored { why: "the driver has not been asked yet".into() }),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Ends the transition `was` as it was meant to end, whether it is still under way or was given up.
+pub(super) fn complete(mut draft: Draft, was: Status, exit_code: Option<i32>) -> Step {
+    match was {
+        // Something arrived between the decision and the freeze. Nobody is left at a frozen worker.
+        Status::Pausing { sleep, wake: Some(cause), .. } => return wake::undo(draft, sleep, &cause),
+        Status::Pausing { sleep, wake: None, .. } => asleep::finish_pause(&mut draft, sleep),
+        Status::Stopping { sleep, was_paused, wake: waiting, .. } => {
+            asleep::finish_stop(&mut draft, sleep.clone(), was_paused, exit_code);
+            if let Some(cause) = waiting {
+                // One transition for the reader of the journal, two for the worker: it was stopped, and
+                // somebody waits for it.
+                return wake::begin(draft, WakeFrom::Stopped, cause, Some(sleep), Duration::ZERO);
+            }
+        }
+        Status::Terminating { .. } => {
+            asleep::note_grace(&mut draft, exit_code);
+            terminated(&mut draft);
+        }
+        Status::Waking { from, cause, sleep, .. } => wake::finish(&mut draft, from, &cause, sleep.as_ref()),
+        Status::Provisioning { .. }
+        | Status::Running { .. }
+        | Status::Paused { .. }
+        | Status::Stopped { .. }
+        | Status::Draining { .. }
+        | Status::Terminated { .. }
+        | Status::Failed { .. }
+        | Status::Unknown { .. } => return draft.already(),
+    }
+    draft.accept()
 }
 
 pub(super) fn terminated(draft: &mut Draft) {
     draft.note(Entry::Terminated);
     asleep::end_run(draft);
+    draft.effect(Effect::EndLeasedTime);
+    draft.worker.abandoned = None;
     let since = draft.now;
     draft.go(Status::Terminated { since });
 }
@@ -119,34 +142,52 @@ pub(super) fn ready(
     started_at: Option<Timestamp>,
 ) -> Result<Step, Refusal> {
     draft.check_intent(intent, "the driver's answer")?;
-    if let Status::Waking { from, .. } = draft.worker.status {
-        if from == WakeFrom::Stopped || (boot.is_some() && boot != draft.worker.boot.as_ref()) {
-            begin_run(&mut draft, boot, started_at);
-        }
-        complete(draft, None)
+    let status = draft.worker.status.clone();
+    if let Status::Waking { from, .. } = status {
+        note_run(&mut draft, from, boot, started_at);
+        Ok(complete(draft, status, None))
     } else {
         Err(Refusal::Late { what: "the driver's answer", than: "intent" })
     }
 }
 
-/// Another run of the worker has begun.
+/// A worker that woke runs: in a new run, or in the one that was frozen?
+pub(super) fn note_run(
+    draft: &mut Draft,
+    from: WakeFrom,
+    boot: Option<&BootId>,
+    started_at: Option<Timestamp>,
+) {
+    let is_new = match (draft.worker.boot.as_ref(), boot) {
+        (Some(old), Some(new)) => old != new,
+        // Nobody tells: a start begins a new run, a thaw does not.
+        (None, _) | (_, None) => from == WakeFrom::Stopped,
+    };
+    if is_new || draft.worker.boot_started_at.is_none() {
+        begin_run(draft, boot, started_at);
+    } else if let Some(boot) = boot {
+        draft.worker.boot = Some(boot.clone());
+    }
+}
+
+/// Another run of the worker has begun. If the last one is not known to have ended, it has now.
 pub(super) fn begin_run(draft: &mut Draft, boot: Option<&BootId>, started_at: Option<Timestamp>) {
+    if draft.worker.boot_started_at.is_some() {
+        asleep::end_run(draft);
+    }
     let now = draft.now;
     draft.worker.boot_started_at = Some(started_at.map_or(now, |at| at.min(now)));
     draft.worker.frozen_for = Duration::ZERO;
     draft.worker.gpu_was_read = false;
-    if let Some(boot) = boot {
-        draft.worker.boot = Some(boot.clone());
-    }
+    // Where the driver does not tell, the old identity must not stand for the new run: the next look would
+    // take the difference for a restart by somebody else.
+    draft.worker.boot = boot.cloned();
 }
 
 /// Tried again until the third time; then a person is needed, or the wake goes first.
 pub(super) fn refused(mut draft: Draft, intent: IntentId, message: &str) -> Result<Step, Refusal> {
     draft.check_intent(intent, "the driver's answer")?;
-    // A pause that the driver refuses while somebody waits is not worth a second try.
-    if let Status::Pausing { wake: Some(cause), .. } = draft.worker.status.clone() {
-        return wake::undo(draft, &cause);
-    }
+    draft.check_asked()?;
     let attempt = match &mut draft.worker.status {
         Status::Pausing { refusals, .. }
         | Status::Waking { refusals, .. }
@@ -162,34 +203,46 @@ pub(super) fn refused(mut draft: Draft, intent: IntentId, message: &str) -> Resu
         | Status::Draining { .. }
         | Status::Terminated { .. }
         | Status::Failed { .. }
-        | Status::Unknown { .. } => return draft.already(),
+        | Status::Unknown { .. } => return Ok(draft.already()),
     };
     draft.note(Entry::DriverRefused { message: message.to_string(), attempt });
-    if attempt < MOST_REFUSALS {
-        draft.effects.extend(reissue(&draft.worker));
-        return draft.accept();
+    let status = draft.worker.status.clone();
+    // A sleep that the driver refuses while somebody waits is not worth a second try.
+    if let Status::Stopping { sleep, was_paused: true, wake: Some(cause), .. } = status {
+        return Ok(wake::begin(draft, WakeFrom::Frozen, cause, Some(sleep), Duration::ZERO));
     }
-    fail(&mut draft, FailCause::Refused, alloc::format!("the driver refused three times: {message}"));
-    draft.accept()
+    if let Status::Pausing { sleep, wake: Some(cause), .. }
+    | Status::Stopping { sleep, wake: Some(cause), .. } = status
+    {
+        return Ok(wake::undo(draft, sleep, &cause));
+    }
+    if attempt >= MOST_REFUSALS {
+        let message = alloc::format!("the driver refused three times: {message}");
+        draft.abandon(status);
+        fail(&mut draft, FailCause::Refused, message);
+    } else {
+        draft.effects.extend(reissue(&draft.worker));
+    }
+    Ok(draft.accept())
 }
 
-fn fail(draft: &mut Draft, cause: FailCause, message: String) {
+pub(super) fn fail(draft: &mut Draft, cause: FailCause, message: String) {
     draft.note(Entry::Failed { message: message.clone() });
     let since = draft.now;
     draft.go(Status::Failed { since, cause, message });
 }
 
 /// A transition took longer than it may: the driver is asked for the truth, and what it says is adopted
-/// (see [`super::observe`]).
+/// (see [`super::truth`]).
 pub(super) fn deadline_passed(mut draft: Draft, generation: Generation) -> Result<Step, Refusal> {
     draft.check_generation(generation, "the deadline")?;
     match draft.worker.status.deadline() {
         Some(deadline) if draft.now >= deadline => {
             let not_before = draft.now;
             draft.effect(Effect::Look { not_before });
-            draft.accept()
+            Ok(draft.accept())
         }
-        Some(_) | None => Err(Refusal::Ignored { why: "its deadline is not over".to_string() }),
+        Some(_) | None => Err(Refusal::Ignored { why: "its deadline is not over".into() }),
     }
 }
 
@@ -209,8 +262,9 @@ pub(super) fn silent(mut draft: Draft, generation: Generation) -> Result<Step, R
             draft.note(Entry::Unknown { was: status.kind() });
             let sleep = status.sleep().cloned();
             let since = draft.now;
+            draft.abandon(status);
             draft.go(Status::Unknown { since, sleep });
-            draft.accept()
+            Ok(draft.accept())
         }
         // A silent driver says nothing about a worker at rest: its signals are unknown, which keeps it
         // awake, and its status stays what it was.
@@ -225,117 +279,6 @@ pub(super) fn silent(mut draft: Draft, generation: Generation) -> Result<Step, R
         | Status::Draining { .. }
         | Status::Terminated { .. }
         | Status::Failed { .. }
-        | Status::Unknown { .. } => Err(Refusal::Ignored { why: "nothing waits for the driver".to_string() }),
+        | Status::Unknown { .. } => Err(Refusal::Ignored { why: "nothing waits for the driver".into() }),
     }
-}
-
-/// It exited by itself.
-pub(super) fn exited(mut draft: Draft, boot: &BootId, code: i32) -> Result<Step, Refusal> {
-    if draft.worker.boot.as_ref() != Some(boot) {
-        return Err(Refusal::Late { what: "the exit", than: "run" });
-    }
-    let is_starting = matches!(&draft.worker.status, Status::Waking { from: WakeFrom::Stopped, .. });
-    let is_running = matches!(&draft.worker.status, Status::Running { .. });
-    if !is_running && !is_starting {
-        // On its way to sleep or frozen: the driver's answer or the next look tells.
-        return Err(Refusal::Ignored { why: "a transition is under way".to_string() });
-    }
-    draft.note(Entry::Exited { code });
-    let started_at = draft.worker.boot_started_at.unwrap_or(draft.now);
-    if code == 0 || !draft.worker.can.restarts_on_error {
-        let sleep = asleep::external_sleep(&draft);
-        asleep::finish_stop(&mut draft, sleep, false, Some(code));
-        return draft.accept();
-    }
-    match draft.worker.crashes.exited(started_at, draft.now) {
-        Restart::GiveUp => {
-            asleep::end_run(&mut draft);
-            fail(
-                &mut draft,
-                FailCause::CrashLoop,
-                alloc::format!("it exited with code {code} right after its start, again and again"),
-            );
-            draft.accept()
-        }
-        Restart::After(wait) => {
-            asleep::end_run(&mut draft);
-            wake::begin(draft, WakeFrom::Stopped, WakeCause::Exit, None, wait)
-        }
-    }
-}
-
-/// Drowse came back and found a transition under way. What it cannot vouch for it takes back; what does
-/// not rest on evidence it carries on with.
-pub(super) fn recovered(mut draft: Draft, power: Option<Power>) -> Result<Step, Refusal> {
-    match draft.worker.status.clone() {
-        // Nobody watched while Drowse was away, so nobody can say that nothing arrived.
-        Status::Pausing { sleep, .. } if sleep.is_undone_by_activity() => {
-            wake::undo(draft, &WakeCause::Recovery)
-        }
-        Status::Stopping { sleep, stage: Stage::Hook, .. } if sleep.is_undone_by_activity() => {
-            wake::undo(draft, &WakeCause::Recovery)
-        }
-        Status::Pausing { .. } if power == Some(Power::Paused) => complete(draft, None),
-        Status::Stopping { .. } if power == Some(Power::Stopped) => complete(draft, None),
-        Status::Terminating { .. } if power == Some(Power::Gone) => complete(draft, None),
-        Status::Pausing { .. }
-        | Status::Stopping { .. }
-        | Status::Terminating { .. }
-        | Status::Waking { .. }
-        | Status::Provisioning { .. } => {
-            draft.effects.extend(reissue(&draft.worker));
-            draft.accept()
-        }
-        Status::Running { .. }
-        | Status::Paused { .. }
-        | Status::Stopped { .. }
-        | Status::Draining { .. }
-        | Status::Terminated { .. }
-        | Status::Failed { .. }
-        | Status::Unknown { .. } => draft.already(),
-    }
-}
-
-/// The deadline is over and this is what the driver says: it counts, whatever was meant.
-pub(super) fn adopt(mut draft: Draft, power: Power, boot: Option<&BootId>) -> Result<Step, Refusal> {
-    use crate::status::StatusKind;
-    let was = draft.worker.status.clone();
-    let found = match power {
-        Power::Running => StatusKind::Running,
-        Power::Paused => StatusKind::Paused,
-        Power::Stopped => StatusKind::Stopped,
-        Power::Gone => StatusKind::Terminated,
-    };
-    draft.note(Entry::Found { was: was.kind(), found });
-    let is_meant = match (&was, power) {
-        (Status::Pausing { .. }, Power::Paused)
-        | (Status::Stopping { .. }, Power::Stopped)
-        | (Status::Waking { .. }, Power::Running)
-        | (Status::Terminating { .. }, Power::Gone) => true,
-        (_, Power::Running | Power::Paused | Power::Stopped | Power::Gone) => false,
-    };
-    if is_meant {
-        if let Status::Waking { from: WakeFrom::Stopped, .. } = was {
-            begin_run(&mut draft, boot, None);
-        }
-        return complete(draft, None);
-    }
-    // A sleep that we caused or were about to end stays ours; only one that we know nothing of is external.
-    let sleep = was.sleep().cloned().unwrap_or_else(|| asleep::external_sleep(&draft));
-    match power {
-        Power::Running => {
-            if draft.worker.boot_started_at.is_none() {
-                begin_run(&mut draft, boot, None);
-            }
-            let since = draft.now;
-            draft.go(Status::Running { since });
-        }
-        Power::Paused => asleep::finish_pause(&mut draft, sleep),
-        Power::Stopped => {
-            let was_paused = matches!(was, Status::Waking { .. } | Status::Stopping { was_paused: true, .. });
-            asleep::finish_stop(&mut draft, sleep, was_paused, None);
-        }
-        Power::Gone => terminated(&mut draft),
-    }
-    draft.accept()
 }

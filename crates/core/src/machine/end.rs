@@ -13,7 +13,7 @@ use crate::refusal::Refusal;
 use crate::status::{Sleep, Status};
 
 /// How long a deletion may take.
-const TERMINATING_WITHIN: Duration = Duration::from_mins(10);
+pub(super) const TERMINATING_WITHIN: Duration = Duration::from_mins(10);
 
 /// Replaces the pause of a worker that the fleet can spare.
 pub(super) fn scale_down_confirmed(draft: Draft, fence: &Fence) -> Result<Step, Refusal> {
@@ -21,14 +21,14 @@ pub(super) fn scale_down_confirmed(draft: Draft, fence: &Fence) -> Result<Step, 
         return Err(draft.wrong_status("scaled down"));
     }
     fence.check(&draft.worker, Basis::Idleness)?;
-    drain(draft, DROWSE, PauseReason::ScaleDown, None)
+    Ok(drain(draft, DROWSE, PauseReason::ScaleDown, None))
 }
 
 pub(super) fn drain_requested(draft: Draft, request: &Request) -> Result<Step, Refusal> {
     match draft.worker.status.clone() {
-        Status::Running { .. } => drain(draft, &request.by, PauseReason::Manual, None),
-        Status::Stopped { sleep, .. } => drain(draft, &request.by, PauseReason::Manual, Some(sleep)),
-        Status::Draining { .. } => draft.already(),
+        Status::Running { .. } => Ok(drain(draft, &request.by, PauseReason::Manual, None)),
+        Status::Stopped { sleep, .. } => Ok(drain(draft, &request.by, PauseReason::Manual, Some(sleep))),
+        Status::Draining { .. } => Ok(draft.already()),
         Status::Pausing { .. } | Status::Waking { .. } | Status::Stopping { .. } => {
             Err(draft.in_transition())
         }
@@ -41,12 +41,7 @@ pub(super) fn drain_requested(draft: Draft, request: &Request) -> Result<Step, R
     }
 }
 
-fn drain(
-    mut draft: Draft,
-    by: &str,
-    reason: PauseReason,
-    was_stopped: Option<Sleep>,
-) -> Result<Step, Refusal> {
+fn drain(mut draft: Draft, by: &str, reason: PauseReason, was_stopped: Option<Sleep>) -> Step {
     draft.note(Entry::Draining { by: by.to_string() });
     let since = draft.now;
     let deadline = since + draft.worker.terms.drain_timeout;
@@ -77,7 +72,7 @@ fn back_to_work(mut draft: Draft, by: &str, why: &str) -> Result<Step, Refusal> 
         Some(sleep) => Status::Stopped { since, sleep },
         None => Status::Running { since },
     });
-    draft.accept()
+    Ok(draft.accept())
 }
 
 pub(super) fn drained(mut draft: Draft, generation: Generation) -> Result<Step, Refusal> {
@@ -88,7 +83,7 @@ pub(super) fn drained(mut draft: Draft, generation: Generation) -> Result<Step, 
     if reason == PauseReason::ScaleDown {
         draft.worker.counters.count_pause(reason);
     }
-    terminate(draft, &by)
+    Ok(terminate(draft, &by))
 }
 
 pub(super) fn terminate_requested(draft: Draft, request: &Request) -> Result<Step, Refusal> {
@@ -100,9 +95,9 @@ pub(super) fn terminate_requested(draft: Draft, request: &Request) -> Result<Ste
         | Status::Unknown { .. }
         | Status::Failed { .. } => {
             asleep::check_holds(&draft, request)?;
-            terminate(draft, &request.by)
+            Ok(terminate(draft, &request.by))
         }
-        Status::Terminating { .. } | Status::Terminated { .. } => draft.already(),
+        Status::Terminating { .. } | Status::Terminated { .. } => Ok(draft.already()),
         Status::Provisioning { .. }
         | Status::Pausing { .. }
         | Status::Waking { .. }
@@ -126,20 +121,35 @@ pub(super) fn terminate_after_elapsed(draft: Draft, generation: Generation) -> R
         | Status::Unknown { .. } => return Err(draft.wrong_status("deleted after its sleep")),
     };
     match draft.worker.terms.terminate_after {
-        Some(after) if draft.now >= asleep_since + after => terminate(draft, DROWSE),
+        Some(after) if draft.now >= asleep_since + after => Ok(terminate(draft, DROWSE)),
         Some(_) | None => Err(Refusal::Ignored { why: "terminate_after is not over".into() }),
     }
 }
 
-fn terminate(mut draft: Draft, by: &str) -> Result<Step, Refusal> {
+fn terminate(mut draft: Draft, by: &str) -> Step {
     let intent = draft.next_intent();
     draft.note(Entry::TerminateIntended { intent, by: by.to_string() });
     let since = draft.now;
+    let sleep = match &draft.worker.status {
+        Status::Paused { sleep, .. } | Status::Stopped { sleep, .. } => Some(sleep.clone()),
+        Status::Draining { was_stopped, .. } => was_stopped.clone(),
+        Status::Provisioning { .. }
+        | Status::Running { .. }
+        | Status::Pausing { .. }
+        | Status::Waking { .. }
+        | Status::Stopping { .. }
+        | Status::Terminating { .. }
+        | Status::Terminated { .. }
+        | Status::Failed { .. }
+        | Status::Unknown { .. } => None,
+    };
+    draft.worker.abandoned = None;
     draft.go(Status::Terminating {
         intent,
         since,
         deadline: since + TERMINATING_WITHIN,
         by: by.to_string(),
+        sleep,
         refusals: 0,
     });
     draft.effect(Effect::Terminate { intent });

@@ -13,54 +13,99 @@ use crate::refusal::Refusal;
 use crate::status::{Sleep, Stage, Status, WakeCause, WakeFrom};
 use crate::worker::Last;
 
+/// What came in by [`crate::event::Event::WakeRequested`]. Some causes are ours to find and nobody's to
+/// ask for: a stopped worker is not started because somebody says "activity".
+pub(super) fn asked(draft: Draft, cause: &WakeCause) -> Result<Step, Refusal> {
+    match cause {
+        WakeCause::Connection
+        | WakeCause::Lease { .. }
+        | WakeCause::KeepAwake { .. }
+        | WakeCause::Schedule => requested(draft, cause),
+        WakeCause::Resume { by } => resume_requested(draft, by),
+        WakeCause::Activity => Ok(activity_arrived(draft)),
+        WakeCause::Veto | WakeCause::Recovery | WakeCause::Exit => {
+            Err(Refusal::Ignored { why: "nobody can ask for that".into() })
+        }
+    }
+}
+
 pub(super) fn resume_requested(mut draft: Draft, by: &str) -> Result<Step, Refusal> {
     let cause = WakeCause::Resume { by: by.to_string() };
-    match draft.worker.status.clone() {
+    match &draft.worker.status {
+        Status::Provisioning { .. } => Err(draft.in_transition()),
         // Only a person brings back what needs a person; the driver's start makes it so from any state.
-        Status::Unknown { sleep, .. } => begin(draft, WakeFrom::Stopped, cause, sleep, Duration::ZERO),
-        Status::Failed { .. } => {
+        Status::Unknown { .. } | Status::Failed { .. } => {
+            let sleep = draft.worker.abandoned.as_deref().and_then(|it| counted_sleep(&it.was));
+            draft.worker.crashes = CrashLoop::default();
+            Ok(begin(draft, WakeFrom::Stopped, cause, sleep, Duration::ZERO))
+        }
+        Status::Stopped { .. } => {
             // A person has looked at it: its crashes are forgiven.
             draft.worker.crashes = CrashLoop::default();
-            begin(draft, WakeFrom::Stopped, cause, None, Duration::ZERO)
+            requested(draft, &cause)
         }
-        Status::Provisioning { .. } => Err(draft.in_transition()),
         Status::Running { .. }
         | Status::Pausing { .. }
         | Status::Paused { .. }
         | Status::Waking { .. }
         | Status::Stopping { .. }
-        | Status::Stopped { .. }
         | Status::Draining { .. }
         | Status::Terminating { .. }
         | Status::Terminated { .. } => requested(draft, &cause),
     }
 }
 
-pub(super) fn requested(mut draft: Draft, cause: &WakeCause) -> Result<Step, Refusal> {
+/// The sleep that a transition was to end or to deepen, and that has been counted.
+fn counted_sleep(was: &Status) -> Option<Sleep> {
+    match was {
+        Status::Waking { from: WakeFrom::Frozen | WakeFrom::Stopped, sleep, .. }
+        | Status::Terminating { sleep, .. } => sleep.clone(),
+        Status::Stopping { sleep, was_paused: true, .. } => Some(sleep.clone()),
+        Status::Waking { .. }
+        | Status::Stopping { .. }
+        | Status::Provisioning { .. }
+        | Status::Running { .. }
+        | Status::Pausing { .. }
+        | Status::Paused { .. }
+        | Status::Stopped { .. }
+        | Status::Draining { .. }
+        | Status::Terminated { .. }
+        | Status::Failed { .. }
+        | Status::Unknown { .. } => None,
+    }
+}
+
+pub(super) fn requested(draft: Draft, cause: &WakeCause) -> Result<Step, Refusal> {
     match draft.worker.status.clone() {
         // A worker that is coming up will serve whoever waits at the door.
-        Status::Running { .. } | Status::Waking { .. } | Status::Provisioning { .. } => draft.already(),
+        Status::Running { .. } | Status::Waking { .. } | Status::Provisioning { .. } => Ok(draft.already()),
         Status::Pausing { sleep, stage, .. } => {
             check_allowed(&draft, &sleep, cause)?;
-            arrive(draft, stage, cause)
+            Ok(match stage {
+                // The driver has not been asked: there is nothing to wait for.
+                Stage::Hook => undo(draft, sleep, cause),
+                Stage::Acting => wait(draft, cause),
+            })
         }
         Status::Paused { sleep, .. } => {
             check_allowed(&draft, &sleep, cause)?;
-            begin(draft, WakeFrom::Frozen, cause.clone(), Some(sleep), Duration::ZERO)
+            Ok(begin(draft, WakeFrom::Frozen, cause.clone(), Some(sleep), Duration::ZERO))
         }
-        Status::Stopping { sleep, .. } => {
+        Status::Stopping { sleep, stage, .. } => {
             check_allowed(&draft, &sleep, cause)?;
-            check_may_start(cause)?;
-            if let Status::Stopping { wake, .. } = &mut draft.worker.status {
-                // The first one counts; it is one wake however many wait.
-                wake.get_or_insert_with(|| cause.clone());
+            // While the hook runs the worker runs too. What somebody insisted on goes on all the same,
+            // but for a person who wants the worker back.
+            let is_person = matches!(cause, WakeCause::Resume { .. });
+            if stage == Stage::Hook && (is_person || !sleep.forced) {
+                return Ok(undo(draft, sleep, cause));
             }
-            draft.accept()
+            check_may_start(cause)?;
+            Ok(wait(draft, cause))
         }
         Status::Stopped { sleep, .. } => {
             check_allowed(&draft, &sleep, cause)?;
             check_may_start(cause)?;
-            begin(draft, WakeFrom::Stopped, cause.clone(), Some(sleep), Duration::ZERO)
+            Ok(begin(draft, WakeFrom::Stopped, cause.clone(), Some(sleep), Duration::ZERO))
         }
         Status::Draining { .. }
         | Status::Terminating { .. }
@@ -71,17 +116,18 @@ pub(super) fn requested(mut draft: Draft, cause: &WakeCause) -> Result<Step, Ref
 }
 
 /// Activity newer than the intent. It undoes only what rests on the absence of activity.
-pub(super) fn activity_arrived(draft: Draft) -> Result<Step, Refusal> {
+pub(super) fn activity_arrived(draft: Draft) -> Step {
     match draft.worker.status.clone() {
-        Status::Pausing { sleep, stage, .. } if sleep.is_undone_by_activity() => {
-            arrive(draft, stage, &WakeCause::Activity)
+        Status::Pausing { sleep, stage: Stage::Hook, .. }
+        | Status::Stopping { sleep, stage: Stage::Hook, .. }
+            if sleep.is_undone_by_activity() =>
+        {
+            undo(draft, sleep, &WakeCause::Activity)
         }
+        Status::Pausing { sleep, .. } if sleep.is_undone_by_activity() => wait(draft, &WakeCause::Activity),
         // Evidence that was on its way when the pause committed: the worker was in use.
         Status::Paused { sleep, .. } if sleep.is_undone_by_activity() => {
             begin(draft, WakeFrom::Frozen, WakeCause::Activity, Some(sleep), Duration::ZERO)
-        }
-        Status::Stopping { sleep, stage: Stage::Hook, .. } if sleep.is_undone_by_activity() => {
-            undo(draft, &WakeCause::Activity)
         }
         Status::Pausing { .. }
         | Status::Paused { .. }
@@ -98,24 +144,28 @@ pub(super) fn activity_arrived(draft: Draft) -> Result<Step, Refusal> {
     }
 }
 
-/// Something arrived while the worker is being frozen.
-fn arrive(mut draft: Draft, stage: Stage, cause: &WakeCause) -> Result<Step, Refusal> {
-    match stage {
-        // The driver has not been asked: there is nothing to wait for.
-        Stage::Hook => undo(draft, cause),
-        Stage::Acting => {
-            if let Status::Pausing { wake, .. } = &mut draft.worker.status {
-                wake.get_or_insert_with(|| cause.clone());
-            }
-            draft.accept()
-        }
+/// Keeps what arrived until the driver has answered. The first one counts: it is one wake however many wait.
+fn wait(mut draft: Draft, cause: &WakeCause) -> Step {
+    if let Status::Pausing { wake: wake @ None, .. } | Status::Stopping { wake: wake @ None, .. } =
+        &mut draft.worker.status
+    {
+        *wake = Some(cause.clone());
+        return draft.accept();
     }
+    draft.already()
 }
 
-/// Takes a pause back. It counts nothing and starts no snooze.
-pub(super) fn undo(mut draft: Draft, cause: &WakeCause) -> Result<Step, Refusal> {
+/// Takes a sleep back. It counts nothing and starts no snooze.
+pub(super) fn undo(mut draft: Draft, sleep: Sleep, cause: &WakeCause) -> Step {
     draft.note(Entry::Undone { by: cause.by().to_string() });
-    begin(draft, WakeFrom::Frozen, cause.clone(), None, Duration::ZERO)
+    begin(draft, WakeFrom::Undone, cause.clone(), Some(sleep), Duration::ZERO)
+}
+
+const fn reason_of(from: WakeFrom, cause: &WakeCause) -> ResumeReason {
+    match from {
+        WakeFrom::Undone => ResumeReason::Undo,
+        WakeFrom::Frozen | WakeFrom::Stopped => cause.resume_reason(),
+    }
 }
 
 /// Opens the intent to bring the worker back.
@@ -125,12 +175,10 @@ pub(super) fn begin(
     cause: WakeCause,
     sleep: Option<Sleep>,
     wait: Duration,
-) -> Result<Step, Refusal> {
+) -> Step {
     let intent = draft.next_intent();
     let not_before = draft.now + wait;
-    let reason =
-        if sleep.is_none() && from == WakeFrom::Frozen { ResumeReason::Undo } else { cause.resume_reason() };
-    draft.note(Entry::WakeIntended { intent, reason, by: cause.by().to_string() });
+    draft.note(Entry::WakeIntended { intent, reason: reason_of(from, &cause), by: cause.by().to_string() });
     let status = Status::Waking {
         intent,
         since: draft.now,
@@ -141,6 +189,7 @@ pub(super) fn begin(
         not_before,
         refusals: 0,
     };
+    draft.worker.abandoned = None;
     draft.go(status);
     draft.effects.extend(super::reissue(&draft.worker));
     draft.accept()
@@ -148,19 +197,13 @@ pub(super) fn begin(
 
 /// It is back. What is counted, remembered and protected depends on how.
 pub(super) fn finish(draft: &mut Draft, from: WakeFrom, cause: &WakeCause, sleep: Option<&Sleep>) {
-    // A sleep that never began, or that was taken back, is no sleep: nothing counts.
-    let reason = match (sleep, from) {
-        (None, WakeFrom::Frozen) => ResumeReason::Undo,
-        (_, _) => cause.resume_reason(),
-    };
+    let reason = reason_of(from, cause);
     let now = draft.now;
     draft.note(Entry::Resumed { reason, by: cause.by().to_string() });
-    draft.worker.counters.count_resume(reason);
-    if !matches!(reason, ResumeReason::Undo | ResumeReason::Restart) {
-        draft.worker.last_resume = Some(Last { at: now, by: cause.by().to_string(), reason });
-        if let (Some(sleep), Some(timeout)) = (sleep, draft.worker.terms.idle_timeout) {
-            let is_wake = reason == ResumeReason::Wake;
-            draft.worker.flap = draft.worker.flap.woke(now.since(sleep.at), timeout, is_wake);
+    match reason {
+        ResumeReason::Undo | ResumeReason::Restart => {}
+        ResumeReason::Manual | ResumeReason::Wake | ResumeReason::External | ResumeReason::Schedule => {
+            remember(draft, now, cause.by(), reason, sleep);
         }
     }
     snooze(draft, from, reason, now);
@@ -170,15 +213,34 @@ pub(super) fn finish(draft: &mut Draft, from: WakeFrom, cause: &WakeCause, sleep
     draft.go(Status::Running { since: now });
 }
 
+/// Counts a resume and writes it down as the last one.
+pub(super) fn remember(
+    draft: &mut Draft,
+    at: Timestamp,
+    by: &str,
+    reason: ResumeReason,
+    sleep: Option<&Sleep>,
+) {
+    draft.worker.counters.count_resume(reason);
+    draft.worker.last_resume = Some(Last { at, by: by.to_string(), reason });
+    if let (Some(sleep), Some(timeout)) = (sleep, draft.worker.terms.idle_timeout) {
+        let is_wake = reason == ResumeReason::Wake;
+        draft.worker.flap = draft.worker.flap.woke(at.since(sleep.at), timeout, is_wake);
+    }
+}
+
 /// Snooze follows a manual or external resume and any start from stopped; a wake from frozen has its own.
 /// An undo, a restart and a first boot start none.
 pub(super) fn snooze(draft: &mut Draft, from: WakeFrom, reason: ResumeReason, since: Timestamp) {
     let terms = draft.worker.terms;
     let length = match (reason, from) {
-        (ResumeReason::Undo | ResumeReason::Restart, _) => Duration::ZERO,
-        (ResumeReason::Manual | ResumeReason::External, _) | (_, WakeFrom::Stopped) => terms.snooze,
+        (ResumeReason::Undo | ResumeReason::Restart, _)
+        | (_, WakeFrom::Undone)
+        | (ResumeReason::Schedule, WakeFrom::Frozen) => Duration::ZERO,
+        (ResumeReason::Manual | ResumeReason::External, WakeFrom::Frozen) | (_, WakeFrom::Stopped) => {
+            terms.snooze
+        }
         (ResumeReason::Wake, WakeFrom::Frozen) => terms.snooze_after_thaw,
-        (ResumeReason::Schedule, WakeFrom::Frozen) => Duration::ZERO,
     };
     if !length.is_zero() {
         draft.effect(Effect::Snooze { until: since + length });

@@ -1,6 +1,7 @@
 //! All layers of a fleet, and the ones that apply to a worker.
 
-use alloc::string::String;
+use alloc::collections::BTreeMap;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
@@ -52,14 +53,21 @@ impl Selectors {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PolicyBook {
     layers: Vec<PolicyLayer>,
+    /// The layers of each level and name, so that a worker among ten thousand finds its own at once.
+    index: BTreeMap<(Level, Option<String>), Vec<usize>>,
 }
 
 impl PolicyBook {
     pub fn new(layers: Vec<PolicyLayer>) -> Self {
-        Self { layers }
+        let mut book = Self::default();
+        for layer in layers {
+            book.push(layer);
+        }
+        book
     }
 
     pub fn push(&mut self, layer: PolicyLayer) {
+        self.index.entry((layer.level, layer.name.clone())).or_default().push(self.layers.len());
         self.layers.push(layer);
     }
 
@@ -73,8 +81,13 @@ impl PolicyBook {
         if let Some(built_in) = selectors.kind.as_deref().and_then(PolicyLayer::built_in_type) {
             stack.push(&built_in);
         }
-        for layer in self.layers.iter().filter(|layer| selectors.select(layer)) {
-            stack.push(layer);
+        for level in Level::ALL {
+            let slot = (level, selectors.name_at(level).map(ToString::to_string));
+            for at in self.index.get(&slot).into_iter().flatten() {
+                if selectors.select(&self.layers[*at]) {
+                    stack.push(&self.layers[*at]);
+                }
+            }
         }
         stack
     }

@@ -9,7 +9,7 @@ use core::time::Duration;
 
 use super::key::Key;
 use super::layer::{Level, PolicyLayer, Source};
-use super::value::Value;
+use super::value::{Kind, Value};
 
 /// How the text of a variable is read.
 #[derive(Clone, Copy)]
@@ -64,7 +64,7 @@ pub fn environment_layer<'a>(
         let Some((variable, key, form)) = VARIABLES.iter().find(|(known, _, _)| *known == name) else {
             continue;
         };
-        match read(*form, text.trim()) {
+        match read(*key, *form, text.trim()) {
             Ok(value) => {
                 let mut layer = PolicyLayer::new(Level::Global, None, Source::Environment).with(*key, value);
                 layer.author = Some((*variable).to_string());
@@ -76,9 +76,11 @@ pub fn environment_layer<'a>(
     if errors.is_empty() { Ok(layers) } else { Err(errors) }
 }
 
-fn read(form: Form, text: &str) -> Result<Value, &'static str> {
+fn read(key: Key, form: Form, text: &str) -> Result<Value, &'static str> {
+    // No snooze at all is a wish; a timeout or an interval of nothing is a slip.
+    let least = u32::from(key.kind() != Kind::Duration);
     let number = || match text.parse::<u32>() {
-        Ok(number) if number > 0 => Ok(u64::from(number)),
+        Ok(number) if number >= least => Ok(u64::from(number)),
         _ => Err(form.expected()),
     };
     match form {

@@ -206,6 +206,23 @@ impl Exempt {
     }
 }
 
+impl Exempt {
+    /// The same as it stands at `now`: what has ended since it was put together spares nobody.
+    #[must_use]
+    pub fn at(self, now: Timestamp) -> Exempt {
+        let live = |expiry: &Expiry| *expiry > Expiry::At(now);
+        let ended = match self.idle_timeout {
+            Some(Expiry::At(end)) if end <= now => Some(end),
+            Some(_) | None => None,
+        };
+        Exempt {
+            idle_timeout: self.idle_timeout.filter(live),
+            max_runtime: self.max_runtime.filter(live),
+            idle_ended_at: self.idle_ended_at.max(ended),
+        }
+    }
+}
+
 /// A week: time to renew an exemption before it lapses.
 const EXPIRY_NOTICE: Duration = Duration::from_hours(7 * 24);
 

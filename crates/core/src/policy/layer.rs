@@ -35,6 +35,17 @@ pub enum Level {
 }
 
 impl Level {
+    /// Least specific first.
+    pub const ALL: [Level; 7] = [
+        Level::BuiltIn,
+        Level::Global,
+        Level::Region,
+        Level::Type,
+        Level::Group,
+        Level::Owner,
+        Level::Worker,
+    ];
+
     pub const fn code(self) -> &'static str {
         match self {
             Level::BuiltIn => "built-in",

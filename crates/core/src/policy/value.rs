@@ -186,15 +186,23 @@ impl Value {
                 if duration < SHORTEST_INTERVAL { Err(wrong()) } else { Ok(Value::Duration(duration)) }
             }
             // The mistake that killed a job: said in its own words, with the ways to write it right.
-            (Kind::Duration | Kind::Interval | Kind::DurationOrNever, Raw::Integer(number)) => {
+            (Kind::Duration | Kind::Interval | Kind::DurationOrNever, Raw::Integer(number))
+                if *number >= 0 =>
+            {
+                Err(UnitError::BareDuration { number: number.to_string() }.into())
+            }
+            (Kind::Duration | Kind::Interval | Kind::DurationOrNever, Raw::Float(number)) => {
                 Err(UnitError::BareDuration { number: number.to_string() }.into())
             }
             (Kind::Size, Raw::Text(text)) => Ok(Value::Size(units::parse_size(text)?)),
-            (Kind::Size, Raw::Integer(number)) => {
+            (Kind::Size, Raw::Integer(number)) if *number >= 0 => {
+                Err(UnitError::BareSize { number: number.to_string() }.into())
+            }
+            (Kind::Size, Raw::Float(number)) => {
                 Err(UnitError::BareSize { number: number.to_string() }.into())
             }
             (Kind::Percent, Raw::Text(text)) => Ok(Value::Percent(units::parse_percent(text)?)),
-            (Kind::Percent, Raw::Integer(number)) => {
+            (Kind::Percent, Raw::Integer(number)) if *number >= 0 => {
                 Err(UnitError::BarePercent { number: number.to_string() }.into())
             }
             (Kind::Percent, Raw::Float(number)) => {

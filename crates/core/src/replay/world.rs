@@ -68,6 +68,8 @@ pub(super) struct World<'a> {
     idle_warned: Option<Warned>,
     runtime_warned: Option<Warned>,
     schedule_warned: Option<Warned>,
+    /// The idle episode that `would_pause` was last said about.
+    would_sleep_since: Option<Timestamp>,
     coming: Vec<(Timestamp, Coming)>,
     next_check_at: Timestamp,
     /// Openings of wake windows up to here have been acted on.
@@ -112,6 +114,7 @@ impl<'a> World<'a> {
             idle_warned: None,
             runtime_warned: None,
             schedule_warned: None,
+            would_sleep_since: None,
             coming: Vec::new(),
             next_check_at: now,
             schedule_seen: now,

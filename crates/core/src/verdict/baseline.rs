@@ -4,7 +4,6 @@ use serde::{Deserialize, Serialize};
 
 use super::Snapshot;
 use crate::clock::Timestamp;
-use crate::signal::{Need, PerSignal, Signal};
 
 /// What the idle clock was last started by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,8 +43,13 @@ pub struct Baseline {
     pub source: BaselineSource,
 }
 
-/// The latest of everything that starts the clock; of equals, the later in the list is named.
-pub(super) fn baseline(snapshot: &Snapshot<'_>, needs: &PerSignal<Need>, now: Timestamp) -> Baseline {
+/// The latest of everything that starts the clock; of equals, the later in the list is named. Coverage that
+/// is broken begins now at the earliest.
+pub(super) fn baseline(
+    snapshot: &Snapshot<'_>,
+    covered_since: Option<Timestamp>,
+    now: Timestamp,
+) -> Baseline {
     let worker = snapshot.worker;
     let expired = snapshot
         .holds
@@ -54,9 +58,9 @@ pub(super) fn baseline(snapshot: &Snapshot<'_>, needs: &PerSignal<Need>, now: Ti
         .filter_map(|hold| hold.until)
         .max();
     let hold_ended = expired.max(snapshot.hold_ended_at).max(snapshot.exempt.idle_ended_at);
-    let mut baseline = Baseline { at: worker.created_at, source: BaselineSource::Created };
+    let mut baseline = Baseline { at: worker.created_at.min(now), source: BaselineSource::Created };
     for (at, source) in [
-        (covered_since(snapshot, needs, now), BaselineSource::CoveredSince),
+        (Some(covered_since.unwrap_or(now)), BaselineSource::CoveredSince),
         (worker.boot_started_at, BaselineSource::BootStarted),
         (worker.last_resume.as_ref().map(|last| last.at), BaselineSource::Resumed),
         (hold_ended, BaselineSource::HoldEnded),
@@ -67,20 +71,4 @@ pub(super) fn baseline(snapshot: &Snapshot<'_>, needs: &PerSignal<Need>, now: Ti
         }
     }
     baseline
-}
-
-/// The start of the unbroken stretch in which every required signal could be read; `now` while one cannot.
-fn covered_since(snapshot: &Snapshot<'_>, needs: &PerSignal<Need>, now: Timestamp) -> Option<Timestamp> {
-    let coverage = |need: Need| {
-        Signal::ALL
-            .into_iter()
-            .filter(move |signal| needs[*signal as usize] == need)
-            .map(|signal| snapshot.evidence.sample(signal).and_then(|sample| sample.covered_since))
-    };
-    let mut latest = None;
-    for since in coverage(Need::Required) {
-        latest = latest.max(Some(since.unwrap_or(now)));
-    }
-    // Nothing is required: then what is counted and can be read must carry the verdict.
-    latest.or_else(|| coverage(Need::Counted).flatten().max()).or(Some(now))
 }

@@ -12,8 +12,10 @@ use super::{Reason, Snapshot, Verdict, weigh};
 use crate::clock::Timestamp;
 use crate::hold::Hold;
 use crate::policy::{Key, Policy, Provenance, Value};
-use crate::signal::{Measured, Need, Reading, Signal};
+use crate::reason::IdlePolicy;
+use crate::signal::{Measured, Need, PerSignal, Reading, Signal};
 use crate::units::Human;
+use crate::worker::Worker;
 
 /// One signal as it was judged.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -62,6 +64,8 @@ pub struct Explanation {
     pub reasons: Vec<ReasonView>,
     /// What would have to change for it to sleep.
     pub would_have_to_change: Vec<String>,
+    /// What else one should know: a setting that the driver cannot follow.
+    pub notes: Vec<String>,
     /// Each signal that matters.
     pub signals: Vec<SignalView>,
     /// Each hold, live or over.
@@ -80,9 +84,10 @@ pub fn explain(
 ) -> Explanation {
     let now = verdict.at;
     let needs = policy.needs(snapshot.worker.nature());
+    let look = weigh::Look::new(snapshot, policy, policy.interval(&needs), now);
     let signals: Vec<SignalView> = Signal::ALL
         .into_iter()
-        .filter_map(|signal| signal_view(snapshot, policy, signal, needs[signal as usize], now))
+        .filter_map(|signal| signal_view(snapshot, policy, look, signal, needs[signal as usize]))
         .collect();
     let reasons: Vec<Reason> = verdict.reasons().collect();
     Explanation {
@@ -93,27 +98,35 @@ pub fn explain(
             .iter()
             .map(|reason| ReasonView { code: reason.code(), sentence: sentence(*reason, verdict, now) })
             .collect(),
+        notes: sleep_note(snapshot.worker, policy).into_iter().collect(),
         signals,
         holds: snapshot.holds.to_vec(),
-        policy: setting_views(policy, settings, provenance),
+        policy: setting_views(snapshot.worker, policy, &needs, settings, provenance),
     }
 }
 
 fn signal_view(
     snapshot: &Snapshot<'_>,
     policy: &Policy,
+    look: weigh::Look,
     signal: Signal,
     need: Need,
-    now: Timestamp,
 ) -> Option<SignalView> {
-    let reading = weigh::effective(snapshot, policy, signal, need)?;
     let sample = snapshot.evidence.sample(signal);
+    let reading = look.reading(signal, need, sample)?;
     let measured = sample.and_then(|sample| sample.measured);
-    let age = sample.map(|sample| now.since(sample.read_at));
-    let mut sentence = match reading {
-        Reading::Active { at } => format!("{signal} showed use {} ago", Human(now.since(at))),
-        Reading::Quiet => format!("{signal} is quiet"),
-        Reading::Unknown { cause } => format!("{signal} {}", cause.sentence()),
+    let age = sample.map(|sample| look.age(sample));
+    let told = sample.map(|sample| sample.reading);
+    let mut sentence = match (reading, told) {
+        (Reading::Active { at }, _) => format!("{signal} showed use {} ago", Human(look.now.since(at))),
+        (Reading::Quiet, Some(Reading::Active { at })) if policy.idle_policy == IdlePolicy::LeasesOnly => {
+            format!("{signal} showed use {} ago, which leases_only does not count", Human(look.now.since(at)))
+        }
+        (Reading::Quiet, Some(Reading::Active { at })) => {
+            format!("{signal} is quiet since it showed use {} ago", Human(look.now.since(at)))
+        }
+        (Reading::Quiet, _) => format!("{signal} is quiet"),
+        (Reading::Unknown { cause }, _) => format!("{signal} {}", cause.sentence()),
     };
     if let Some(Measured { value, active_above }) = measured {
         let unit = signal.unit();
@@ -122,19 +135,44 @@ fn signal_view(
     Some(SignalView { signal, need, reading, measured, age, sentence })
 }
 
+/// What the policy asks for and the driver cannot do.
+fn sleep_note(worker: &Worker, policy: &Policy) -> Option<String> {
+    let wanted = policy.sleep.filter(|_| worker.terms.sleep_replaced)?;
+    Some(format!(
+        "sleep = \"{}\" is beyond the driver {}: it becomes \"{}\"",
+        wanted.code(),
+        worker.driver,
+        worker.terms.sleep.code()
+    ))
+}
+
 fn setting_views(
+    worker: &Worker,
     policy: &Policy,
+    needs: &PerSignal<Need>,
     settings: &BTreeMap<Key, Value>,
     provenance: &Provenance,
 ) -> BTreeMap<Key, SettingView> {
+    // What nobody set and has no value of its own follows the driver.
+    let by_driver = |key: Key| {
+        if let Key::SignalUse(signal) = key {
+            Some(Value::Need(needs[signal as usize]))
+        } else {
+            (key == Key::Sleep).then_some(Value::Sleep(worker.terms.sleep))
+        }
+    };
     Key::all()
         .filter_map(|key| {
-            let value = settings
+            let from = provenance.get(&key).map(ToString::to_string).unwrap_or_default();
+            let set = settings
                 .get(&key)
                 .cloned()
                 .or_else(|| policy.followed(key).map(Value::Duration))
-                .or_else(|| key.default())?;
-            let from = provenance.get(&key).map(ToString::to_string).unwrap_or_default();
+                .or_else(|| key.default());
+            let (value, from) = match set {
+                Some(value) => (value, from),
+                None => (by_driver(key)?, format!("driver {}", worker.driver)),
+            };
             Some((key, SettingView { value: value.to_toml(), from }))
         })
         .collect()
@@ -145,8 +183,15 @@ fn summary(verdict: &Verdict, now: Timestamp) -> String {
         (Some(at), _) if !verdict.auto_pause_enabled => {
             format!("observed only; it would sleep in {} ({at})", Human(at.since(now)))
         }
+        (Some(_), _) if verdict.is_braked => {
+            "awake; the fleet's brake holds back every automatic sleep".to_string()
+        }
         (Some(at), _) if at <= now && verdict.eligible => "it is idle and goes to sleep now".to_string(),
-        (Some(at), _) => format!("awake; sleeps in {} ({at}) if nothing more happens", Human(at.since(now))),
+        (Some(at), _) => {
+            let reason =
+                verdict.target_pause_reason.map(|reason| format!(", for {reason}")).unwrap_or_default();
+            format!("awake; sleeps in {} ({at}{reason}) if nothing more happens", Human(at.since(now)))
+        }
         (None, Some(blocker)) => format!("no sleep is in sight: {}", blocker.code()),
         (None, None) => "no sleep is in sight".to_string(),
     }
@@ -189,6 +234,9 @@ fn sentence(reason: Reason, verdict: &Verdict, now: Timestamp) -> String {
             "its sleeps are undone at once, so the idle timeout counts {} times: {timeout}",
             verdict.flap_multiplier
         ),
+        Reason::MaxRuntimeExceeded => "it has run for as long as max_runtime lets it".to_string(),
+        Reason::ExemptFromMaxRuntime => "it is exempt from max_runtime".to_string(),
+        Reason::ScheduleSleep => "a window of its schedule puts it to sleep".to_string(),
         Reason::IdleTimeoutExceeded => {
             format!("idle for {}, and {timeout} is enough", Human(verdict.idle_for))
         }
@@ -222,6 +270,10 @@ fn change(reason: Reason, verdict: &Verdict, now: Timestamp) -> Option<String> {
         Reason::Protected => Some("protected is false".to_string()),
         Reason::NoticeRunning => Some("the notice is over".to_string()),
         Reason::AgentNotAsked => Some("its agent answers".to_string()),
-        Reason::FlapGuard | Reason::IdleTimeoutExceeded => None,
+        Reason::FlapGuard
+        | Reason::MaxRuntimeExceeded
+        | Reason::ExemptFromMaxRuntime
+        | Reason::ScheduleSleep
+        | Reason::IdleTimeoutExceeded => None,
     }
 }

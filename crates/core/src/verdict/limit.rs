@@ -2,13 +2,13 @@
 
 use core::time::Duration;
 
-use super::Snapshot;
 use super::notice::{Announcement, Warning, WarningKind};
+use super::{Snapshot, sooner};
 use crate::clock::Timestamp;
 use crate::hold::HoldKind;
 use crate::policy::Policy;
 use crate::policy::exemption::Expiry;
-use crate::schedule::Effect;
+use crate::schedule::{self, Effect, Schedule};
 use crate::status::Status;
 
 /// What a limit means now.
@@ -42,7 +42,7 @@ pub(super) fn max_runtime(snapshot: &Snapshot<'_>, policy: &Policy, now: Timesta
         .holds
         .iter()
         .filter(|hold| hold.kind == HoldKind::KeepAwake)
-        .filter_map(|hold| hold.until)
+        .map(|hold| hold.until.unwrap_or(Timestamp::MAX))
         .max();
     let extended = kept_until.map_or(base, |until| until.clamp(base, base + policy.runtime_extension_max));
     let announce = |deadline, is_fyi| Announcement {
@@ -54,67 +54,111 @@ pub(super) fn max_runtime(snapshot: &Snapshot<'_>, policy: &Policy, now: Timesta
         warned: snapshot.runtime_warned,
         is_fyi,
     };
+    let real = |deadline| {
+        let plan = announce(deadline, false).plan(now, now);
+        // In observe mode nobody is warned, so there is no notice to wait for.
+        let ends_at = if policy.auto_pause { plan.happens_at } else { deadline };
+        Limit { ends_at: Some(ends_at), warning: plan.due, next_warning_at: plan.next_at }
+    };
+    let fyi = || {
+        let plan = announce(extended, true).plan(now, now);
+        Limit { ends_at: None, warning: plan.due, next_warning_at: plan.next_at }
+    };
     match snapshot.exempt.max_runtime {
-        None => {
-            let plan = announce(extended, false).plan(now);
-            let ends_at = if policy.auto_pause { plan.happens_at } else { extended };
-            Limit { ends_at: Some(ends_at), warning: plan.due, next_warning_at: plan.next_at }
-        }
+        None => real(extended),
         // Spared for good: told for information, never stopped.
-        Some(Expiry::Never) => {
-            let plan = announce(extended, true).plan(now);
-            Limit { ends_at: None, warning: plan.due, next_warning_at: plan.next_at }
-        }
-        // Spared for a time whose end is known: the real warning is sent ahead of that end.
+        Some(Expiry::Never) => fyi(),
+        // Spared for a time whose end is known: the real warning is sent ahead of that end, and from then on
+        // there is no more talk of mere information.
         Some(Expiry::At(end)) => {
-            let real = announce(extended.max(end), false).plan(now);
-            let fyi = announce(extended, true).plan(now);
+            let limit = real(extended.max(end));
+            if announce(extended.max(end), false).first_at() <= now {
+                return limit;
+            }
+            let fyi = fyi();
             Limit {
-                ends_at: Some(real.happens_at),
-                warning: real.due.or(fyi.due.filter(|_| end > now)),
-                next_warning_at: earlier(real.next_at, fyi.next_at),
+                warning: fyi.warning,
+                next_warning_at: sooner(limit.next_warning_at, fyi.next_warning_at),
+                ..limit
             }
         }
     }
 }
 
-/// How far ahead a forced window is looked for.
-const AHEAD: Duration = Duration::from_hours(24);
+/// How far a window that puts to sleep is looked for: every weekly window opens within it.
+const WEEK: Duration = Duration::from_hours(8 * 24);
 
-/// A sleep window with `force`: once for each opening, so that whoever resumes the worker within the
-/// window keeps it.
-pub(super) fn forced_schedule(snapshot: &Snapshot<'_>, policy: &Policy, now: Timestamp) -> Limit {
-    let (Some(schedule), Status::Running { since }, false) =
-        (&policy.schedule, &snapshot.worker.status, policy.protected)
-    else {
-        return Limit::default();
+/// When windows of this firmness put the worker to sleep that may sleep from `from` on: at the opening of
+/// the one that is open then, and at those that follow.
+///
+/// Once for each opening, so that whoever resumes the worker within the window keeps it.
+fn sleep_openings(
+    snapshot: &Snapshot<'_>,
+    policy: &Policy,
+    sleep: schedule::Sleep,
+    from: Timestamp,
+) -> impl Iterator<Item = Timestamp> {
+    let wanted = Effect::Sleep { force: sleep == schedule::Sleep::Forced };
+    let schedule = policy.schedule.as_ref().filter(|schedule| {
+        !policy.protected && schedule.windows.iter().any(|window| window.effect == wanted)
+    });
+    let running_since = match &snapshot.worker.status {
+        Status::Running { since } => schedule.zip(Some(*since)),
+        Status::Provisioning { .. }
+        | Status::Pausing { .. }
+        | Status::Paused { .. }
+        | Status::Waking { .. }
+        | Status::Stopping { .. }
+        | Status::Stopped { .. }
+        | Status::Draining { .. }
+        | Status::Terminating { .. }
+        | Status::Terminated { .. }
+        | Status::Failed { .. }
+        | Status::Unknown { .. } => None,
     };
-    // A window that closed again while nobody looked is over.
-    let is_open = schedule.at(now).sleep == Some(crate::schedule::Sleep::Forced);
-    let Some((opens_at, _)) = schedule
-        .openings((*since).max(now - AHEAD), now + AHEAD)
-        .filter(|(_, window)| matches!(window.effect, Effect::Sleep { force: true }))
-        .find(|(opens_at, _)| *opens_at > now || is_open)
-    else {
-        return Limit::default();
-    };
-    let plan = Announcement {
-        kind: WarningKind::Schedule,
-        deadline: opens_at,
-        limit: policy.min_notice,
-        levels: &[],
-        notice: policy.min_notice,
-        warned: snapshot.schedule_warned,
-        is_fyi: false,
-    }
-    .plan(now);
-    let ends_at = if policy.auto_pause { plan.happens_at } else { opens_at };
-    Limit { ends_at: Some(ends_at), warning: plan.due, next_warning_at: plan.next_at }
+    running_since.into_iter().flat_map(move |(schedule, since)| {
+        // A window that closed again while nobody looked is over.
+        let is_open = schedule.at(from).sleep == Some(sleep);
+        let after = if is_open { since.max(from - WEEK) } else { from };
+        let of_kind = move |after, until| {
+            let openings = schedule.openings(after, until).filter(move |(_, window)| window.effect == wanted);
+            openings.map(|(opens_at, _)| opens_at)
+        };
+        of_kind(after, from).last().into_iter().chain(of_kind(from, from + WEEK))
+    })
 }
 
-fn earlier(a: Option<Timestamp>, b: Option<Timestamp>) -> Option<Timestamp> {
-    match (a, b) {
-        (Some(a), Some(b)) => Some(a.min(b)),
-        (a, b) => a.or(b),
-    }
+/// The first sleep of a window that is still open by then, with its announcement and plan.
+pub(super) fn first_sleep<P>(
+    snapshot: &Snapshot<'_>,
+    policy: &Policy,
+    sleep: schedule::Sleep,
+    from: Timestamp,
+    plan: impl Fn(Announcement<'static>) -> (Timestamp, P),
+) -> Option<P> {
+    sleep_openings(snapshot, policy, sleep, from).find_map(|opens_at| {
+        let announcement = Announcement {
+            kind: WarningKind::Schedule,
+            deadline: opens_at,
+            limit: policy.min_notice,
+            levels: &[],
+            notice: policy.min_notice,
+            warned: snapshot.schedule_warned,
+            is_fyi: false,
+        };
+        let (sleeps_at, planned) = plan(announcement);
+        let is_open = |schedule: &Schedule| schedule.at(sleeps_at).sleep == Some(sleep);
+        policy.schedule.as_deref().is_some_and(is_open).then_some(planned)
+    })
+}
+
+/// A sleep window with `force`: whatever the worker does and whoever holds it.
+pub(super) fn forced_schedule(snapshot: &Snapshot<'_>, policy: &Policy, now: Timestamp) -> Limit {
+    first_sleep(snapshot, policy, schedule::Sleep::Forced, now, |announcement| {
+        let plan = announcement.plan(now, now);
+        let ends_at = if policy.auto_pause { plan.happens_at } else { announcement.deadline };
+        let limit = Limit { ends_at: Some(ends_at), warning: plan.due, next_warning_at: plan.next_at };
+        (ends_at.max(now), limit)
+    })
+    .unwrap_or_default()
 }

@@ -41,8 +41,10 @@ pub struct Warning {
 impl Warning {
     /// What to remember when it has been sent at `now`.
     pub fn sent(&self, before: Option<Warned>, now: Timestamp) -> Warned {
-        let stands = before.filter(|warned| warned.covers(self.deadline) && !warned.is_fyi && !self.is_fyi);
+        let stands =
+            before.filter(|warned| !self.is_fyi && warned.stands_for(self.kind, self.deadline, false));
         Warned {
+            kind: self.kind,
             deadline: stands.map_or(self.happens_at, |warned| warned.deadline),
             first_at: stands.map_or(now, |warned| warned.first_at),
             percent: self.percent,
@@ -54,6 +56,8 @@ impl Warning {
 /// The warning that was sent last.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Warned {
+    /// What it was about.
+    pub kind: WarningKind,
     /// The time that was announced.
     pub deadline: Timestamp,
     /// When the first warning about it was sent.
@@ -65,9 +69,17 @@ pub struct Warned {
 }
 
 impl Warned {
-    /// Whether it stands for `deadline`: one that was announced no sooner than that.
+    /// Whether it covers `deadline`: the time that was announced is no sooner than that.
     pub fn covers(&self, deadline: Timestamp) -> bool {
         self.deadline >= deadline
+    }
+
+    /// Whether people who got it have been told of this.
+    fn stands_for(&self, kind: WarningKind, deadline: Timestamp, is_fyi: bool) -> bool {
+        // Who was told of a deletion has been told of a sleep; who was told of a sleep has not been told
+        // of a deletion.
+        let says_enough = self.kind == WarningKind::ScaleDown || kind != WarningKind::ScaleDown;
+        self.is_fyi == is_fyi && says_enough && self.covers(deadline)
     }
 }
 
@@ -102,38 +114,67 @@ pub(super) struct Plan {
 
 impl Announcement<'_> {
     /// When a level is reached.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_precision_loss,
+        clippy::cast_sign_loss,
+        reason = "a part of a limit; 2^53 µs are 285 years"
+    )]
     fn at(&self, percent: f64) -> Timestamp {
-        self.deadline - self.limit.mul_f64(((100.0 - percent) / 100.0).clamp(0.0, 1.0))
+        let left = ((100.0 - percent) / 100.0).clamp(0.0, 1.0);
+        self.deadline - Duration::from_micros((self.limit.as_micros() as f64 * left) as u64)
     }
 
-    /// The levels, with one for the notice itself where the first would come too late for it.
-    fn levels(&self) -> impl Iterator<Item = (f64, Timestamp)> + '_ {
+    /// The level of the notice itself, where the first of the others would come too late for it.
+    fn notice_level(&self) -> Option<(f64, Timestamp)> {
         let at_notice = self.deadline - self.notice;
         let comes_late = self.levels.first().is_none_or(|first| self.at(*first) > at_notice);
-        let whole = self.limit.as_secs_f64();
-        let percent = if whole > 0.0 { 100.0 - self.notice.as_secs_f64() / whole * 100.0 } else { 0.0 };
-        comes_late
-            .then_some((percent, at_notice))
-            .into_iter()
-            .chain(self.levels.iter().map(|level| (*level, self.at(*level))))
+        (comes_late && !self.notice.is_zero()).then(|| {
+            let whole = self.limit.as_secs_f64();
+            let left = if whole > 0.0 { self.notice.as_secs_f64() / whole * 100.0 } else { 100.0 };
+            (100.0 - left, at_notice)
+        })
     }
 
-    pub(super) fn plan(&self, now: Timestamp) -> Plan {
-        let stands =
-            self.warned.filter(|warned| warned.covers(self.deadline) && warned.is_fyi == self.is_fyi);
+    fn levels(&self) -> impl Iterator<Item = (f64, Timestamp)> + '_ {
+        self.notice_level().into_iter().chain(self.levels.iter().map(|level| (*level, self.at(*level))))
+    }
+
+    /// When people are told first.
+    pub(super) fn first_at(&self) -> Timestamp {
+        self.levels().next().map_or(self.deadline, |(_, at)| at)
+    }
+
+    /// The plan at `now`. `heard_at` is the earliest time at which a warning that is due can be sent: now,
+    /// unless nobody may be warned in this look.
+    pub(super) fn plan(&self, now: Timestamp, heard_at: Timestamp) -> Plan {
+        let stands = self.warned.filter(|warned| warned.stands_for(self.kind, self.deadline, self.is_fyi));
         let sent = stands.map_or(f64::MIN, |warned| warned.percent);
-        let first = self.levels().next().map_or(self.deadline, |(_, at)| at);
+        let mut first_at = None;
+        let mut due = None;
+        let mut next_at = None;
+        for (percent, at) in self.levels() {
+            first_at = first_at.or(Some(at));
+            if at > now {
+                next_at = Some(next_at.map_or(at, |next: Timestamp| next.min(at)));
+            } else if percent > sent {
+                // Several levels may be overdue after an outage: people are told once, with the latest.
+                due = Some(percent);
+            }
+        }
         let happens_at = match stands {
             // Never sooner than announced, and never without notice.
             Some(warned) => self.deadline.max(warned.deadline).max(warned.first_at + self.notice),
-            None => self.deadline.max(first.max(now) + self.notice),
+            None => self.deadline.max(first_at.unwrap_or(self.deadline).max(heard_at) + self.notice),
         };
-        // Several levels may be overdue after an outage: people are told once, with the latest.
-        let due =
-            self.levels().filter(|(percent, at)| *at <= now && *percent > sent).last().map(|(percent, _)| {
-                Warning { kind: self.kind, deadline: self.deadline, happens_at, percent, is_fyi: self.is_fyi }
-            });
-        let next_at = self.levels().map(|(_, at)| at).filter(|at| *at > now).min();
+        // Nobody is told of what happens this very moment.
+        let due = due.filter(|_| self.is_fyi || happens_at > now).map(|percent| Warning {
+            kind: self.kind,
+            deadline: self.deadline,
+            happens_at,
+            percent,
+            is_fyi: self.is_fyi,
+        });
         Plan { happens_at, due, next_at }
     }
 }

@@ -5,6 +5,7 @@ use core::fmt;
 use serde::Serialize;
 
 use super::{Action, Use, Verdict};
+use crate::clock::Timestamp;
 use crate::hold::HoldKind;
 use crate::signal::Signal;
 use crate::status::StatusKind;
@@ -43,7 +44,13 @@ pub enum Reason {
     AgentNotAsked,
     /// The flap guard lengthens its idle timeout.
     FlapGuard,
-    /// Nothing speaks against sleep.
+    /// It has run for as long as it may.
+    MaxRuntimeExceeded,
+    /// It is exempt from `max_runtime`.
+    ExemptFromMaxRuntime,
+    /// A window of its schedule puts it to sleep.
+    ScheduleSleep,
+    /// It has been idle for long enough and seen quiet often enough.
     IdleTimeoutExceeded,
 }
 
@@ -65,6 +72,9 @@ impl Reason {
             Reason::NoticeRunning => "notice_running",
             Reason::AgentNotAsked => "agent_not_asked",
             Reason::FlapGuard => "flap_guard",
+            Reason::MaxRuntimeExceeded => "max_runtime_exceeded",
+            Reason::ExemptFromMaxRuntime => "exempt_from_max_runtime",
+            Reason::ScheduleSleep => "schedule_sleep",
             Reason::IdleTimeoutExceeded => "idle_timeout_exceeded",
         }
     }
@@ -88,6 +98,9 @@ impl fmt::Display for Reason {
             | Reason::NoticeRunning
             | Reason::AgentNotAsked
             | Reason::FlapGuard
+            | Reason::MaxRuntimeExceeded
+            | Reason::ExemptFromMaxRuntime
+            | Reason::ScheduleSleep
             | Reason::IdleTimeoutExceeded => Ok(()),
         }
     }
@@ -100,6 +113,7 @@ impl Verdict {
         let has_evidence = !(self.used == Use::Unknown && self.signals.unknown.is_empty());
         let is_long_enough = self.idle_timeout.is_some_and(|timeout| self.idle_for >= timeout);
         let is_waiting = self.eligible && self.target_pause_at.is_some_and(|at| at > self.at);
+        let is_over = |end: Option<Timestamp>| end.is_some_and(|end| end <= self.at);
         let plain = [
             (!has_evidence, Reason::NoEvidence),
             (self.idle_timeout.is_none(), Reason::IdleTimeoutNever),
@@ -113,7 +127,10 @@ impl Verdict {
             (self.flap_multiplier > 1, Reason::FlapGuard),
             (self.action == Action::AskAgent, Reason::AgentNotAsked),
             (is_waiting, Reason::NoticeRunning),
-            (self.eligible && !is_waiting, Reason::IdleTimeoutExceeded),
+            (is_over(self.runtime_ends_at), Reason::MaxRuntimeExceeded),
+            (self.is_runtime_exempt, Reason::ExemptFromMaxRuntime),
+            (is_over(self.schedule_sleeps_at), Reason::ScheduleSleep),
+            (self.is_idle, Reason::IdleTimeoutExceeded),
         ];
         let active = self.signals.active.iter().map(|signal| Reason::RecentActivity { signal });
         let unknown = self.signals.unknown.iter().map(|signal| Reason::UnknownSignal { signal });

@@ -74,10 +74,9 @@ impl Cage {
     /// True once nothing is left of it.
     pub(crate) fn remove(&self) -> io::Result<bool> {
         for path in self.cgroups() {
-            match fs::remove_dir(path) {
+            match remove_tree(path) {
                 Err(error) if error.raw_os_error() == Some(Errno::BUSY.raw_os_error()) => return Ok(false),
-                removed if is_missing(&removed) => {}
-                removed => removed?,
+                removed => unless_missing(removed)?,
             }
             if let Some(base) = path.parent() {
                 // Other workers may be in it.
@@ -152,8 +151,9 @@ impl Cage {
             Cage::V2 { path } => thaw_v2(path),
             Cage::V1 { path, .. } => thaw_v1(path),
             Cage::Signals => {
-                // Children first: a shell that finds its child stopped would take it for a job to report.
-                for stat in family(main)?.iter().rev().filter(|stat| stat.is_stopped()) {
+                // Children first: a shell that finds its child stopped would take it for a job to report. And
+                // all of them: one that waits in the kernel has not stopped yet and would do so later.
+                for stat in family(main)?.iter().rev() {
                     signal_process(stat, Signal::CONT)?;
                 }
                 Ok(())
@@ -183,8 +183,8 @@ impl Cage {
             }
             Cage::Signals => {
                 let family = family(main)?;
-                let stopped = family.iter().filter(|stat| stat.is_stopped()).count();
-                Ok(match stopped {
+                let halted = proc::halted(&family);
+                Ok(match halted {
                     0 => Ice::Thawed,
                     all if all == family.len() => Ice::Frozen,
                     _ => Ice::Partly,
@@ -198,8 +198,14 @@ impl Cage {
         match self {
             Cage::V2 { path } => is_frozen_v2(path),
             Cage::V1 { .. } => Ok(self.ice(main)? == Ice::Frozen),
-            Cage::Signals => Ok(proc::stat(main.pid)?
-                .is_some_and(|stat| stat.start_ticks == main.start_ticks && stat.is_stopped())),
+            Cage::Signals => {
+                let stat = proc::stat(main.pid)?.filter(|stat| stat.start_ticks == main.start_ticks);
+                match stat {
+                    Some(stat) if stat.is_waiting() => Ok(self.ice(main)? == Ice::Frozen),
+                    Some(stat) => Ok(stat.is_stopped()),
+                    None => Ok(false),
+                }
+            }
         }
     }
 
@@ -222,6 +228,15 @@ impl Cage {
                 Ok(proc::micros(ticks))
             }
             Cage::Signals => Ok(proc::micros(family(main)?.iter().map(|stat| stat.cpu_ticks).sum())),
+        }
+    }
+
+    /// Holds on to those that would be out of reach without the others: a child in a session of its own is
+    /// found through its parent, which may end first. A cgroup lets nobody out of reach.
+    pub(crate) fn hold(&self, main: &Identity) -> io::Result<Vec<OwnedFd>> {
+        match self {
+            Cage::V2 { .. } | Cage::V1 { .. } => Ok(Vec::new()),
+            Cage::Signals => self.open(main),
         }
     }
 
@@ -297,9 +312,38 @@ fn signal_process(stat: &proc::Stat, signal: Signal) -> io::Result<()> {
     }
 }
 
+/// The processes in a cgroup and in those that a worker made below it.
 fn procs(path: &Path) -> io::Result<Vec<i32>> {
     let text = read_if_there(&path.join("cgroup.procs"))?.unwrap_or_default();
-    text.lines().map(|line| line.parse().map_err(|_| unexpected("cgroup.procs"))).collect()
+    let own = text.lines().map(|line| line.parse().map_err(|_| unexpected("cgroup.procs")));
+    let mut pids = own.collect::<io::Result<Vec<i32>>>()?;
+    for below in cgroups_below(path)? {
+        pids.extend(procs(&below)?);
+    }
+    Ok(pids)
+}
+
+fn cgroups_below(path: &Path) -> io::Result<Vec<PathBuf>> {
+    let entries = fs::read_dir(path);
+    if is_missing(&entries) {
+        return Ok(Vec::new());
+    }
+    let mut below = Vec::new();
+    for entry in entries? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            below.push(entry.path());
+        }
+    }
+    Ok(below)
+}
+
+/// The files of a cgroup go with it; only the cgroups below must go first.
+fn remove_tree(path: &Path) -> io::Result<()> {
+    for below in cgroups_below(path)? {
+        unless_missing(remove_tree(&below))?;
+    }
+    fs::remove_dir(path)
 }
 
 /// `NAME VALUE`, a line each.

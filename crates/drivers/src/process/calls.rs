@@ -43,11 +43,10 @@ impl Driver for ProcessDriver {
         Box::pin(bounded(within, async move {
             let entry = self.entry(worker)?;
             let _turn = entry.acting.lock().await;
-            if let Some((main, cage)) = entry.whereabouts() {
-                let is_thawed = cage.ice(&main).map_err(cannot("look at it"))? == Ice::Thawed;
-                if entry.is_alive(self.inside.now()) && !is_thawed {
-                    return Err(Error::refused("it is frozen, and nothing would wake it"));
-                }
+            if let Some((main, cage)) = entry.whereabouts()
+                && cage.ice(&main).map_err(cannot("look at it"))? != Ice::Thawed
+            {
+                return Err(Error::refused("it is frozen, and nothing would wake it"));
             }
             self.inside.watch.unwatch(&entry);
             self.entries().remove(worker);

@@ -161,6 +161,10 @@ impl Entry {
         };
         if let Life::Ended(code) = life {
             run.record.exit = Some(Exit { code, at: Some(now) });
+            // Its ice ends with it: what it leaves behind would never be thawed.
+            if run.record.frozen_at.take().is_some() {
+                let _ = run.record.cage.thaw(&run.record.identity);
+            }
             // If the disk is full, a later Drowse will find the process gone and not know the code.
             let _ = run.record.save(&self.folder);
         }

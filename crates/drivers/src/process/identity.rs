@@ -130,6 +130,7 @@ mod tests {
 
     #[test]
     fn a_zombie_is_dead_and_tells_its_code_once() {
+        #[expect(clippy::zombie_processes, reason = "this is how it is reaped")]
         let child = std::process::Command::new("/bin/sh").args(["-c", "exit 3"]).spawn().unwrap();
         let pidfd =
             open_pid(i32::try_from(child.id()).expect("a pid fits")).unwrap().expect("it is not reaped");

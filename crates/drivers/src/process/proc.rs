@@ -24,10 +24,25 @@ impl Stat {
         matches!(self.state, 'Z' | 'X')
     }
 
+    /// In the kernel, where signals do not reach it.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.state == 'D'
+    }
+
     /// Stopped by a signal or by a debugger.
     pub(crate) fn is_stopped(&self) -> bool {
         matches!(self.state, 'T' | 't')
     }
+}
+
+/// How many of a family cannot go on.
+///
+/// One that waits in the kernel cannot be stopped until its wait is over. A shell in the middle of `vfork` waits
+/// for its child, and if that is stopped the wait has no end; but neither does it run.
+pub(crate) fn halted(family: &[Stat]) -> usize {
+    let has_stopped_child =
+        |stat: &Stat| family.iter().any(|child| child.parent == stat.pid && child.is_stopped());
+    family.iter().filter(|stat| stat.is_stopped() || (stat.is_waiting() && has_stopped_child(stat))).count()
 }
 
 /// A command may contain spaces and brackets, so everything is counted from the *last* bracket.
@@ -158,6 +173,17 @@ mod tests {
     #[test]
     fn what_is_left_of_a_dead_leader_is_found() {
         assert_eq!(pids(&family(&[process(1, 0, 1), process(12, 1, 10)], 10, 1_000)), [12]);
+    }
+
+    #[test]
+    fn a_parent_in_the_middle_of_vfork_counts_as_halted() {
+        let family = [
+            Stat { state: 'D', ..process(10, 1, 10) },
+            Stat { state: 'T', ..process(11, 10, 10) },
+            process(12, 1, 10),
+        ];
+        assert_eq!(halted(&family), 2);
+        assert_eq!(halted(&family[..1]), 0, "it waits for something else");
     }
 
     #[test]

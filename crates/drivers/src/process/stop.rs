@@ -19,7 +19,7 @@ use super::Inside;
 use super::cage::{Cage, Ice};
 use super::entry::{Entry, cannot, refused};
 use super::freeze::mark_thawed;
-use super::identity::Identity;
+use super::identity::{self, Identity};
 use super::record::Stopping;
 use super::wait::until;
 use crate::driver::{Acted, Error};
@@ -33,8 +33,11 @@ pub(super) async fn stop(
 ) -> Result<Acted, Error> {
     let seen = entry.look(inside.now())?;
     let Some((main, cage)) = entry.whereabouts() else { return Ok(Acted::AlreadyTrue(seen)) };
+    let held = cage.hold(&main).map_err(cannot("hold on to it"))?;
     let is_over = || -> Result<bool, Error> {
-        Ok(!entry.is_alive(inside.now()) && cage.is_empty(&main).map_err(cannot("look at it"))?)
+        let is_empty = cage.is_empty(&main).map_err(cannot("look at it"))?;
+        let held_ended = held.iter().all(|pidfd| identity::has_ended(pidfd).unwrap_or(false));
+        Ok(!entry.is_alive(inside.now()) && is_empty && held_ended)
     };
     if seen.power == Power::Gone || is_over()? {
         let _ = cage.remove();
@@ -54,6 +57,9 @@ pub(super) async fn stop(
             }
             // Again each time: a fork may have slipped through.
             cage.kill(&main).map_err(refused("kill it"))?;
+            for pidfd in &held {
+                identity::send(pidfd, Signal::KILL).map_err(refused("kill it"))?;
+            }
         }
         Ok(is_over)
     })

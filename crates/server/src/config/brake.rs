@@ -51,11 +51,14 @@ pub(super) fn read(report: &mut Report<'_>, node: &Node<'_>) -> BrakeTerms {
 }
 
 fn fraction(value: &DeValue<'_>) -> Result<f64, Fault> {
-    match read::value(Kind::Percent, value)? {
+    if let Value::Percent(percent) = read::value(Kind::Percent, value)?
         // Nothing at all would be an engaged brake for ever, and more than all can never be.
-        Value::Percent(percent) if percent > 0.0 && percent <= 100.0 => Ok(percent),
-        _ => Err(Fault::expected(FIELDS[0].expected, describe(value))),
+        && percent > 0.0
+        && percent <= 100.0
+    {
+        return Ok(percent);
     }
+    Err(Fault::expected(FIELDS[0].expected, describe(value)))
 }
 
 #[cfg(test)]

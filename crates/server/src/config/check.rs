@@ -4,10 +4,10 @@
 //! checked; a layer that no listed worker uses, which is there for workers yet to be found, is checked on
 //! top of the global one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use drowse_core::policy::{Conflict, Level, PolicyBook, PolicyLayer, Selectors, conflicts};
+use drowse_core::policy::{Conflict, Level, PolicyBook, Selectors, conflicts};
 
 use super::policy::Layers;
 use super::problem::{Fault, Report};
@@ -46,10 +46,18 @@ fn conflicts_of(book: &PolicyBook, selectors: &Selectors) -> Vec<Conflict> {
 
 /// Somebody whom each layer would be for that is no listed worker's.
 fn unused(book: &PolicyBook, workers: &[Worker]) -> Vec<Selectors> {
-    let is_used = |layer: &PolicyLayer| workers.iter().any(|worker| worker.selectors.select(layer));
+    let mut used = BTreeSet::new();
+    for selectors in workers.iter().map(|worker| &worker.selectors) {
+        used.insert((Level::Global, None));
+        used.insert((Level::Region, selectors.region.as_deref()));
+        used.insert((Level::Type, selectors.kind.as_deref()));
+        used.insert((Level::Group, selectors.group.as_deref()));
+        used.insert((Level::Owner, selectors.owner.as_deref()));
+        used.insert((Level::Worker, Some(selectors.worker.as_str())));
+    }
     book.layers()
         .iter()
-        .filter(|layer| !is_used(layer))
+        .filter(|layer| !used.contains(&(layer.level, layer.name.as_deref())))
         .map(|layer| {
             let mut selectors = Selectors::default();
             let name = layer.name.clone();

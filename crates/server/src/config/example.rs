@@ -62,7 +62,11 @@ pub fn example() -> String {
 
     page.push_str("\n# The settings of workers. These are the fleet's.\n[policy]\n");
     for key in Key::all() {
-        remark(&mut page, &format!("{} Expected: {}.", key.describe(), key.kind().expected()));
+        // A flag says it itself.
+        let is_plain = key.kind() == Kind::Flag;
+        let expected =
+            if is_plain { String::new() } else { format!(" Expected: {}.", key.kind().expected()) };
+        remark(&mut page, &format!("{}{expected}", key.describe()));
         match changed(key) {
             Some(value) => drop(writeln!(page, "{key} = {value}")),
             None => drop(writeln!(page, "#{key} = {}", sample(key))),
@@ -153,7 +157,7 @@ fn remark(page: &mut String, text: &str) {
     for word in text.split(' ') {
         if line.chars().count() + 1 + word.chars().count() > WIDTH {
             let _ = writeln!(page, "{line}");
-            line = "#".to_owned();
+            line.truncate(1);
         }
         line.push(' ');
         line.push_str(word);

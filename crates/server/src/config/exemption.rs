@@ -125,10 +125,10 @@ fn read(report: &mut Report<'_>, node: &Node<'_>) -> Option<Exemption> {
 
 /// A text, or TOML's own kind of instant.
 fn instant(value: &DeValue<'_>) -> Result<String, Fault> {
-    match value {
-        DeValue::Datetime(instant) => Ok(instant.to_string()),
-        other => read::text(other).map_err(|_| Fault::expected(FIELDS[6].expected, describe(value))),
+    if let DeValue::Datetime(instant) = value {
+        return Ok(instant.to_string());
     }
+    read::text(value).map_err(|_| Fault::expected(FIELDS[6].expected, describe(value)))
 }
 
 #[cfg(test)]

@@ -44,10 +44,14 @@ pub fn load(file: &Path, variables: &[(String, String)]) -> Result<Parsed, LoadE
 
 fn read(file: &Path) -> Result<String, LoadError> {
     let named = || file.to_owned();
-    let fail = |source: io::Error| match source.kind() {
-        io::ErrorKind::NotFound => LoadError::Missing { file: named() },
-        io::ErrorKind::IsADirectory => LoadError::Folder { file: named() },
-        _ => LoadError::Unreadable { file: named(), source },
+    let fail = |source: io::Error| {
+        if source.kind() == io::ErrorKind::NotFound {
+            LoadError::Missing { file: named() }
+        } else if source.kind() == io::ErrorKind::IsADirectory {
+            LoadError::Folder { file: named() }
+        } else {
+            LoadError::Unreadable { file: named(), source }
+        }
     };
     let mut bytes = Vec::new();
     // One byte more than allowed tells whether there was more, even of a file without end.
@@ -57,7 +61,7 @@ fn read(file: &Path) -> Result<String, LoadError> {
     }
     String::from_utf8(bytes).map_err(|error| {
         let good = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-        let line = good.iter().filter(|byte| **byte == b'\n').count() + 1;
+        let line = good.split(|byte| *byte == b'\n').count();
         LoadError::NotUtf8 { file: named(), line }
     })
 }

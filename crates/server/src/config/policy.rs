@@ -64,9 +64,9 @@ impl Layers {
             };
             for (name, node) in named {
                 let key = format!("{word}.{}", written(name.get_ref()));
-                match node.get_ref() {
-                    DeValue::Table(table) => self.read_layer(report, table, level, Some(name.get_ref())),
-                    _ => report.add(&node.span(), key, not_a_table(node, &header)),
+                match node.get_ref().as_table() {
+                    Some(table) => self.read_layer(report, table, level, Some(name.get_ref())),
+                    None => report.add(&node.span(), key, not_a_table(node, &header)),
                 }
             }
         }
@@ -83,8 +83,8 @@ impl Layers {
     ) {
         let slot = (Level::Global, None, key);
         if let Some(first) = self.places.get(&slot) {
-            let fault = Fault::Taken { what: key.name(), by: "[policy]".to_owned() };
-            report.add_with(&span, field, fault, Some((first, "first given here".to_owned())));
+            let fault = Fault::rule(format!("the same as policy.{key}, which is set too"));
+            report.add_with(&span, field, fault, Some((first, format!("{key} is set here"))));
             return;
         }
         self.places.insert(slot, span);
@@ -121,11 +121,11 @@ impl Layers {
                 self.places.insert((layer.level, layer.name.clone(), key), node.span());
                 layer.values.insert(key, value);
             } else if holds_keys(&path) {
-                match node.get_ref() {
-                    DeValue::Table(table) => self.walk(report, table, &format!("{path}."), layer),
-                    _ => report.add(&node.span(), path, not_a_table(node, "of keys")),
+                match node.get_ref().as_table() {
+                    Some(table) => self.walk(report, table, &format!("{path}."), layer),
+                    None => report.add(&node.span(), path, not_a_table(node, "of keys")),
                 }
-            } else {
+            } else if report.has_room() {
                 let shown = format!("{prefix}{}", written(name.get_ref()));
                 report.add(&name.span(), shown, unknown(prefix, name.get_ref(), layer.level));
             }
@@ -212,6 +212,10 @@ mod tests {
             (
                 "[policy]\nmax_runtime = 48",
                 "f:2:15: max_runtime: a bare number has no unit: write \"48s\", \"48m\" or \"48h\"",
+            ),
+            (
+                "[policy]\nmax_runtime = -48",
+                "f:2:15: max_runtime: expected a duration of at least 1s such as \"30m\", or \"never\", found the number -48",
             ),
             (
                 "[policy]\nidle_timout = \"5m\"",

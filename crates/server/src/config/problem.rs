@@ -17,7 +17,7 @@ use drowse_core::policy::exemption::RecordError;
 use drowse_core::policy::{Conflict, EnvError, ValueError};
 use drowse_core::schedule::ScheduleError;
 
-use super::source::{Place, Source};
+use super::source::{Place, Source, first_chars};
 
 /// What is wrong.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -98,11 +98,13 @@ impl Fault {
 
     /// What may have been meant.
     pub fn suggestion(&self) -> Option<&str> {
-        match self {
-            Fault::UnknownKey { suggestion } | Fault::Unexpected { suggestion, .. } => suggestion.as_deref(),
-            Fault::Schedule(ScheduleError::UnknownZone { suggestion, .. }) => suggestion.as_deref(),
-            _ => None,
+        if let Fault::UnknownKey { suggestion }
+        | Fault::Unexpected { suggestion, .. }
+        | Fault::Schedule(ScheduleError::UnknownZone { suggestion, .. }) = self
+        {
+            return suggestion.as_deref();
         }
+        None
     }
 }
 
@@ -132,6 +134,18 @@ pub struct Problem {
     excerpt: Option<String>,
 }
 
+/// A message that repeats a whole book is no message.
+const LONGEST_MESSAGE: usize = 1_000;
+
+impl Problem {
+    /// What is wrong, in words.
+    pub fn message(&self) -> String {
+        let message = self.fault.to_string();
+        let first = first_chars(&message, LONGEST_MESSAGE);
+        if first.len() < message.len() { format!("{first}…") } else { message }
+    }
+}
+
 impl std::error::Error for Problem {}
 
 impl fmt::Display for Problem {
@@ -146,7 +160,7 @@ impl fmt::Display for Problem {
         if let (Some(key), false) = (&self.key, matches!(self.fault, Fault::Conflict { .. })) {
             write!(f, "{key}: ")?;
         }
-        writeln!(f, "{}", self.fault)?;
+        writeln!(f, "{}", self.message())?;
         f.write_str(self.excerpt.as_deref().unwrap_or_default())?;
         for note in &self.notes {
             writeln!(f, "{}: {}", note.place, note.message)?;
@@ -195,7 +209,7 @@ impl<'a> Report<'a> {
         fault: Fault,
         other: Option<(&Range<usize>, String)>,
     ) {
-        if self.is_full() {
+        if !self.has_room() {
             return;
         }
         let key = Some(key.into()).filter(|key: &String| !key.is_empty());
@@ -223,7 +237,7 @@ impl<'a> Report<'a> {
         fault: Fault,
         other: Option<(Place, String)>,
     ) {
-        if self.is_full() {
+        if !self.has_room() {
             return;
         }
         self.problems.push(Problem {
@@ -248,10 +262,11 @@ impl<'a> Report<'a> {
         });
     }
 
-    fn is_full(&mut self) -> bool {
-        let is_full = self.problems.len() >= MOST;
-        self.left_off += usize::from(is_full);
-        is_full
+    /// Whether another problem would be kept; one that would not is counted.
+    pub(super) fn has_room(&mut self) -> bool {
+        let has_room = self.problems.len() < MOST;
+        self.left_off += usize::from(!has_room);
+        has_room
     }
 
     /// Everything that is wrong, by file and position; what is in no file comes last.

@@ -59,32 +59,39 @@ pub(super) fn flag(value: &DeValue<'_>) -> Result<bool, Fault> {
 
 /// A duration of at least a second.
 pub(super) fn interval(value: &DeValue<'_>) -> Result<Duration, Fault> {
-    match self::value(Kind::Interval, value)? {
-        Value::Duration(duration) => Ok(duration),
-        _ => Err(wrong("a duration", value)),
+    if let Value::Duration(duration) = self::value(Kind::Interval, value)? {
+        Ok(duration)
+    } else {
+        Err(wrong("a duration", value))
     }
 }
 
 pub(super) fn count(least: u32, most: u32) -> impl Fn(&DeValue<'_>) -> Result<u32, Fault> {
-    move |value| match self::value(Kind::Count { least, most }, value)? {
-        Value::Count(count) => Ok(count),
-        _ => Err(wrong("a whole number", value)),
+    move |value| {
+        if let Value::Count(count) = self::value(Kind::Count { least, most }, value)? {
+            Ok(count)
+        } else {
+            Err(wrong("a whole number", value))
+        }
     }
 }
 
 pub(super) fn size(value: &DeValue<'_>) -> Result<u64, Fault> {
-    match self::value(Kind::Size, value)? {
-        Value::Size(bytes) => Ok(bytes),
-        _ => Err(wrong("a size", value)),
+    if let Value::Size(bytes) = self::value(Kind::Size, value)? {
+        Ok(bytes)
+    } else {
+        Err(wrong("a size", value))
     }
 }
 
 /// A program and its arguments.
 pub(super) fn command(value: &DeValue<'_>) -> Result<Vec<String>, Fault> {
-    match self::value(Kind::Command, value)? {
-        Value::Command(words) if !words[0].is_empty() => Ok(words),
-        _ => Err(wrong(Kind::Command.expected(), value)),
+    if let Value::Command(words) = self::value(Kind::Command, value)?
+        && !words[0].is_empty()
+    {
+        return Ok(words);
     }
+    Err(wrong(Kind::Command.expected(), value))
 }
 
 /// A list of texts, at least one.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use drowse_core::policy::{Key, PolicyLayer, environment_variables};
+use drowse_core::policy::{Key, Kind, PolicyLayer, environment_variables};
 
 use super::section::{Field, Preset};
 use super::{brake, driver, exemption, journal, schedule, sensor, server, worker};
@@ -106,11 +106,9 @@ fn keys(page: &mut String) {
         let preset = match (key.default(), key.follows()) {
             (Some(value), _) => format!("`{}`", value.to_toml()),
             (None, Some(followed)) => format!("follows `{followed}`"),
-            (None, None) => match key {
-                Key::Sleep => "freeze if the driver can, else stop".to_owned(),
-                Key::SignalUse(_) => "as the driver's table says".to_owned(),
-                _ => "none".to_owned(),
-            },
+            (None, None) if key == Key::Sleep => "freeze if the driver can, else stop".to_owned(),
+            (None, None) if key.kind() == Kind::Need => "as the driver's table says".to_owned(),
+            (None, None) => "none".to_owned(),
         };
         row(page, &[&format!("`{key}`"), &key.kind().expected(), &preset, key.describe()]);
     }

@@ -42,16 +42,23 @@ impl Config {
 
 /// What counts for a key that nobody set: its built-in value, what it follows, or what the driver says.
 fn unset(key: Key, policy: &Policy, worker: &Worker) -> Option<Value> {
-    let value = match key {
-        Key::CheckInterval => Value::Duration(policy.check_interval),
-        Key::TelemetryInterval => Value::Duration(policy.telemetry_interval),
-        Key::Snooze => Value::Duration(policy.snooze),
-        Key::MinNotice => Value::Duration(policy.min_notice),
-        Key::Sleep => Value::Sleep(Terms::of(policy, Capabilities::of(worker.driver.kind())).sleep),
-        Key::SignalUse(signal) => Value::Need(policy.needs(worker.nature())[signal as usize]),
-        other => return other.default(),
-    };
-    Some(value)
+    if let Some(value) = key.default() {
+        return Some(value);
+    }
+    if let Key::SignalUse(signal) = key {
+        return Some(Value::Need(policy.needs(worker.nature())[signal as usize]));
+    }
+    let duration = |(follower, duration)| (follower == key).then_some(Value::Duration(duration));
+    let sleep = || Value::Sleep(Terms::of(policy, Capabilities::of(worker.driver.kind())).sleep);
+    [
+        (Key::CheckInterval, policy.check_interval),
+        (Key::TelemetryInterval, policy.telemetry_interval),
+        (Key::Snooze, policy.snooze),
+        (Key::MinNotice, policy.min_notice),
+    ]
+    .into_iter()
+    .find_map(duration)
+    .or_else(|| (key == Key::Sleep).then(sleep))
 }
 
 #[cfg(test)]

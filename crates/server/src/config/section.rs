@@ -12,7 +12,7 @@ use toml::de::{DeTable, DeValue};
 use drowse_core::policy::Key;
 
 use super::problem::{Fault, Report};
-use super::source::SECRETS;
+use super::source::{SECRETS, first_chars};
 use super::suggest::nearest;
 
 /// A value with its position.
@@ -69,13 +69,12 @@ impl<'a> Section<'a> {
         header: &str,
         fields: &'static [&'static [Field]],
     ) -> Option<Self> {
-        match node.get_ref() {
-            DeValue::Table(table) => Some(Self::new(table, node.span(), fields)),
-            other => {
-                report.add(&node.span(), "", Fault::expected(format!("a table {header}"), describe(other)));
-                None
-            }
+        if let DeValue::Table(table) = node.get_ref() {
+            return Some(Self::new(table, node.span(), fields));
         }
+        let fault = Fault::expected(format!("a table {header}"), describe(node.get_ref()));
+        report.add(&node.span(), "", fault);
+        None
     }
 
     pub(super) fn span(&self) -> Range<usize> {
@@ -150,7 +149,7 @@ impl<'a> Section<'a> {
                 .collect::<Vec<_>>()
         );
         for (key, _) in self.table {
-            if self.field(key.get_ref()).is_none() {
+            if self.field(key.get_ref()).is_none() && report.has_room() {
                 let names = self.fields.iter().flat_map(|fields| fields.iter()).map(|field| field.name);
                 let fault = unknown_key(key.get_ref(), names);
                 report.add(&key.span(), written(key.get_ref()), fault);
@@ -172,10 +171,10 @@ pub(super) fn unknown_key<'n>(key: &str, names: impl IntoIterator<Item = &'n str
     Fault::UnknownKey { suggestion }
 }
 
-/// A key as it has to be written.
+/// A key as it has to be written; of a very long one the beginning.
 pub(super) fn written(key: &str) -> String {
     let is_bare = !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c));
-    if is_bare { key.to_owned() } else { format!("{key:?}") }
+    if is_bare { shortened(key) } else { format!("{:?}", shortened(key)) }
 }
 
 /// A value in the words of an error message.
@@ -195,8 +194,6 @@ pub(super) fn describe(value: &DeValue<'_>) -> String {
 const LONGEST_SHOWN: usize = 80;
 
 fn shortened(text: &str) -> String {
-    match text.char_indices().nth(LONGEST_SHOWN) {
-        Some((at, _)) => format!("{}…", &text[..at]),
-        None => text.to_owned(),
-    }
+    let first = first_chars(text, LONGEST_SHOWN);
+    if first.len() < text.len() { format!("{first}…") } else { text.to_owned() }
 }

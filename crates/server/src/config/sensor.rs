@@ -146,7 +146,7 @@ mod tests {
         }
         assert_eq!(
             errors("[policy]\ntelemetry_interval = \"5m\"\n[sensor.cml]\ninterval = \"7m\""),
-            ["f:4:12: interval: telemetry_interval is already used by [policy]"]
+            ["f:4:12: interval: the same as policy.telemetry_interval, which is set too"]
         );
     }
 

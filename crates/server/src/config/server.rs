@@ -26,7 +26,7 @@ pub enum Database {
         /// Its path.
         file: PathBuf,
     },
-    /// A PostgreSQL server.
+    /// A `PostgreSQL` server.
     Postgres {
         /// Its address, without a password.
         url: String,

@@ -60,7 +60,8 @@ impl<'a> Source<'a> {
         let offset = self.boundary(span.start);
         let line = self.line(offset);
         let start = self.line_starts[line - 1];
-        let rest = &self.text[offset..];
+        // A little more than is shown: a line can be a whole file.
+        let rest = first_chars(&self.text[offset..], 2 * EXCERPT_AFTER);
         let after = &rest[..rest.find(['\n', '\r']).unwrap_or(rest.len())];
         let before = &self.text[start..offset];
         if holds_secret(before, after) {
@@ -95,6 +96,11 @@ impl<'a> Source<'a> {
     }
 }
 
+/// The first characters of a text.
+pub(super) fn first_chars(text: &str, count: usize) -> &str {
+    text.char_indices().nth(count).map_or(text, |(at, _)| &text[..at])
+}
+
 /// The last characters of a text, and whether there were more.
 fn last_chars(text: &str, count: usize) -> (&str, bool) {
     match text.char_indices().rev().nth(count - 1) {
@@ -124,9 +130,7 @@ fn holds_secret(before: &str, after: &str) -> bool {
             })
         })
     };
-    // Only the neighbourhood: an excerpt shows no more, and a line can be a whole file.
     let (before, _) = last_chars(before, 4 * EXCERPT_BEFORE);
-    let after = after.char_indices().nth(EXCERPT_AFTER + 20).map_or(after, |(at, _)| &after[..at]);
     let whole = format!("{before}{after}").to_lowercase();
     is_given(&whole) || (whole.contains("://") && whole.contains('@'))
 }

@@ -149,7 +149,7 @@ fn a_variable_is_a_layer_and_a_wrong_one_is_named() {
     let variable = |name: &str, text: &str| (name.to_owned(), text.to_owned());
     let variables = [variable("WORKER_IDLE_TIMEOUT_MINUTES", "45"), variable("HOME", "/root")];
     let config = parsed_with("[policy]\nidle_timeout = \"1h\"", &[], &variables).strict().unwrap();
-    let (policy, provenance) = config.policy.resolve_for(&Default::default());
+    let (policy, provenance) = config.policy.resolve_for(&Selectors::default());
     assert_eq!(policy.idle_timeout, Some(std::time::Duration::from_mins(45)));
     assert_eq!(
         provenance[&Key::IdleTimeout].to_string(),
@@ -157,7 +157,7 @@ fn a_variable_is_a_layer_and_a_wrong_one_is_named() {
     );
 
     let problems = parsed_with("window = 1", &[], &[variable("SCALE_DOWN_ENABLED", "maybe")]).problems;
-    let shown: Vec<String> = problems.iter().map(|problem| problem.to_string()).collect();
+    let shown: Vec<String> = problems.iter().map(ToString::to_string).collect();
     assert_eq!(shown.len(), 2);
     assert_eq!(
         shown[1],
@@ -167,7 +167,8 @@ fn a_variable_is_a_layer_and_a_wrong_one_is_named() {
 
 #[test]
 fn more_problems_than_anybody_reads_are_counted() {
-    let text: String = (0..1_500).map(|n| format!("zzz_unknown_{n} = 1\n")).collect();
+    let lines: Vec<String> = (0..1_500).map(|n| format!("zzz_unknown_{n} = 1\n")).collect();
+    let text = lines.concat();
     let problems = parsed(&text).problems;
     assert_eq!(problems.len(), 1_001);
     assert_eq!(problems[1_000].to_string(), "500 more problems are not shown\n");

@@ -1,11 +1,11 @@
 //! `[[worker]]`: the workers that the file lists.
 
 mod driver;
+mod taken;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::ops::Range;
 
 use toml::de::DeValue;
@@ -24,6 +24,7 @@ use super::section::{Field, Node, Preset, Section, describe};
 use super::suggest::nearest;
 pub use driver::{Boot, CmlAccess, CmlTls, Container, Driver};
 pub(super) use driver::{CML, DOCKER, EC2, PROCESS, QEMU};
+use taken::{Taken, Thing, thing};
 
 /// A worker that the file lists.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -153,13 +154,18 @@ pub(super) const COMMON: &[Field] = &[
 const ALL: &[&[Field]] = &[COMMON, PROCESS, DOCKER, QEMU, EC2];
 
 /// Reads the list of workers and their policy layers.
-pub(super) fn read_all(report: &mut Report<'_>, node: &Node<'_>, layers: &mut Layers) -> Vec<Worker> {
+pub(super) fn read_all(
+    report: &mut Report<'_>,
+    node: &Node<'_>,
+    layers: &mut Layers,
+    server: SocketAddr,
+) -> Vec<Worker> {
     let DeValue::Array(items) = node.get_ref() else {
         report.add(&node.span(), "worker", Fault::expected("[[worker]]", describe(node.get_ref())));
         return Vec::new();
     };
     let mut workers = Vec::new();
-    let mut taken = Taken::default();
+    let mut taken = Taken::by_server(server);
     for item in items {
         if let Some(worker) = read(report, item, layers, &mut taken) {
             workers.push(worker);
@@ -278,97 +284,5 @@ const fn can_do(can: Capabilities, mode: SleepMode) -> bool {
         SleepMode::Freeze => can.can_freeze,
         SleepMode::Stop => true,
         SleepMode::Hibernate => can.can_hibernate,
-    }
-}
-
-/// What only one worker can be or have.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Thing {
-    Id(String),
-    Container(String),
-    Instance(Option<String>, String),
-}
-
-impl Thing {
-    const fn field(&self) -> &'static str {
-        match self {
-            Thing::Id(_) => "id",
-            Thing::Container(_) => "container",
-            Thing::Instance(..) => "instance_id",
-        }
-    }
-
-    fn name(&self) -> &str {
-        match self {
-            Thing::Id(name) | Thing::Container(name) | Thing::Instance(_, name) => name,
-        }
-    }
-}
-
-fn thing(driver: &Driver, selectors: &Selectors) -> Option<Thing> {
-    match driver {
-        Driver::Docker { container: Container::Named(name) } => Some(Thing::Container(name.clone())),
-        Driver::Ec2 { instance_id, .. } => {
-            Some(Thing::Instance(selectors.region.clone(), instance_id.clone()))
-        }
-        Driver::Docker { container: Container::Labelled(_) }
-        | Driver::Process { .. }
-        | Driver::Qemu { .. }
-        | Driver::Sim => None,
-    }
-}
-
-/// What earlier workers have taken, with the place where they say so.
-#[derive(Debug, Default)]
-struct Taken {
-    things: BTreeMap<Thing, (WorkerId, Range<usize>)>,
-    ports: BTreeMap<u16, Vec<(IpAddr, WorkerId, Range<usize>)>>,
-}
-
-impl Taken {
-    fn take(
-        &mut self,
-        report: &mut Report<'_>,
-        section: &Section<'_>,
-        field: &'static str,
-        thing: Thing,
-        id: &WorkerId,
-    ) {
-        let span = section.span_of(field);
-        match self.things.get(&thing) {
-            Some((other, first)) => {
-                let by = format!("worker {other}");
-                let fault = Fault::Taken { what: format!("{:?}", thing.name()), by };
-                report.add_with(&span, field, fault, Some((first, "first used here".to_owned())));
-            }
-            None => {
-                self.things.insert(thing, (id.clone(), span));
-            }
-        }
-    }
-
-    fn take_port(
-        &mut self,
-        report: &mut Report<'_>,
-        section: &Section<'_>,
-        listen: SocketAddr,
-        id: &WorkerId,
-    ) {
-        // Port 0 is a new one each time.
-        if listen.port() == 0 {
-            return;
-        }
-        let span = section.span_of("listen");
-        let holders = self.ports.entry(listen.port()).or_default();
-        // Who listens on all addresses listens on each.
-        let clash = holders.iter().find(|(address, _, _)| {
-            *address == listen.ip() || address.is_unspecified() || listen.ip().is_unspecified()
-        });
-        if let Some((_, other, first)) = clash {
-            let fault = Fault::Taken { what: listen.to_string(), by: format!("worker {other}") };
-            report.add_with(&span, "listen", fault, Some((first, "first used here".to_owned())));
-        } else {
-            holders.push((listen.ip(), id.clone(), span));
-        }
     }
 }

@@ -42,6 +42,7 @@ pub struct WorkerCard {
 
 /// Whether a worker is idle, as seed 001 asks it.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "the fields of seed 001")]
 pub struct IdleStatus {
     pub worker: WorkerId,
     pub is_idle: bool,
@@ -217,7 +218,7 @@ impl Fleet {
 
     /// Checks it now, acts on what it finds, and tells.
     pub async fn detect_idle(&self, id: &WorkerId) -> Result<Detection, ControlError> {
-        self.0.check_now(id).await
+        Box::pin(self.0.check_now(id)).await
     }
 
     pub(crate) async fn picture(&self, id: &WorkerId) -> Result<(Picture, Timestamp), ControlError> {

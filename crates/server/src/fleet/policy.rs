@@ -327,15 +327,14 @@ fn stored(change: &PolicyChange, now: Timestamp) -> Result<Option<PolicyValue>, 
 }
 
 fn write(tx: &Tx<'_>, change: &PolicyChange, now: Timestamp) -> Result<u64, ControlError> {
-    let epoch = match stored(change, now)? {
-        Some(value) => tx.set_policy_value(&value)?,
-        None => {
-            let key = change.key.name();
-            if !tx.reset_policy_value(change.level, change.name.as_deref(), &key)? {
-                return Err(ControlError::NoSuch { what: format!("run-time value of {key} in that layer") });
-            }
-            tx.policy_epoch()?
+    let epoch = if let Some(value) = stored(change, now)? {
+        tx.set_policy_value(&value)?
+    } else {
+        let key = change.key.name();
+        if !tx.reset_policy_value(change.level, change.name.as_deref(), &key)? {
+            return Err(ControlError::NoSuch { what: format!("run-time value of {key} in that layer") });
         }
+        tx.policy_epoch()?
     };
     let doc = json!({
         "level": change.level, "name": change.name, "key": change.key, "value": change.value, "by": change.by,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use drowse_core::event::Event;
 use drowse_core::id::WorkerId;
-use drowse_core::policy::Selectors;
+use drowse_core::policy::{Policy, Selectors};
 use drowse_core::worker::Worker;
 use drowse_store::{Lane, Listing, NewEvent, Registered, Removal};
 use serde_json::json;
@@ -52,7 +52,7 @@ impl Fleet {
             .tx("register", Lane::Ordinary, move |tx| {
                 let now = shared.clock.now();
                 let mut worker =
-                    Worker::registered(new.id.clone(), new.spec.driver.kind(), &Default::default(), now);
+                    Worker::registered(new.id.clone(), new.spec.driver.kind(), &Policy::default(), now);
                 worker.selectors = Selectors { worker: new.id.to_string(), ..new.selectors };
                 worker.is_routed = new.spec.listen.is_some();
                 worker.in_service = new.in_service;

@@ -11,7 +11,7 @@ use drowse_core::reason::PauseReason;
 use drowse_core::schedule;
 use drowse_core::signal::{Signal, UnknownCause};
 use drowse_core::status::StatusKind;
-use drowse_core::verdict::{Action, Use, Verdict, Warned, Warning};
+use drowse_core::verdict::{Action, Use, Verdict, Warned, Warning, WarningKind};
 use drowse_store::{Claimed, Finished, Lane, SpanLane};
 use serde_json::json;
 
@@ -144,12 +144,7 @@ impl Shared {
         let fence = self.fence(change, claimed, picture, verdict)?;
         Ok(Some(match reason {
             PauseReason::MaxRuntime => Event::MaxRuntimeReached { fence },
-            PauseReason::Schedule => {
-                let schedule = picture.resolved.policy.schedule.as_ref();
-                let window = schedule.map(|schedule| schedule.at(change.now));
-                let force = window.and_then(|window| window.sleep) == Some(schedule::Sleep::Forced);
-                Event::ScheduleSaidSleep { force, fence }
-            }
+            PauseReason::Schedule => Event::ScheduleSaidSleep { force: verdict.is_forced, fence },
             PauseReason::ScaleDown => Event::ScaleDownConfirmed { fence },
             PauseReason::IdleTimeout | PauseReason::Manual | PauseReason::External => {
                 Event::IdleConfirmed { fence }
@@ -208,7 +203,7 @@ impl Shared {
         if self.clock.now() < last + policy.scale_down_cooldown {
             return Ok(false);
         }
-        let least = policy.min_workers as usize;
+        let needed = policy.min_workers as usize;
         let listing = drowse_store::Listing { limit: usize::from(u16::MAX), ..Default::default() };
         let records = self.db.read(move |view| view.workers(&listing)).await?;
         let counted = records.iter().filter(|record| {
@@ -218,7 +213,7 @@ impl Shared {
             );
             !is_leaving && record.without_terms().selectors.region == region
         });
-        Ok(counted.count() > least)
+        Ok(counted.count() > needed)
     }
 }
 
@@ -264,7 +259,13 @@ fn note(picture: &mut Picture, verdict: &Verdict, now: Timestamp) -> Notes {
     }
     if let Action::WouldSleep { reason } = verdict.action {
         // Once an episode, not at every check: the episode is known by what started the idle clock.
-        let key = Warned { deadline: verdict.baseline.at, first_at: now, percent: 100.0, is_fyi: true };
+        let key = Warned {
+            kind: WarningKind::Idle,
+            deadline: verdict.baseline.at,
+            first_at: now,
+            percent: 100.0,
+            is_fyi: true,
+        };
         if checked.idle_warned.is_none_or(|told| told.deadline != key.deadline) {
             checked.idle_warned = Some(key);
             notes.would_sleep = Some(reason);

@@ -37,7 +37,7 @@ impl Shared {
         let place = self.queue.place();
         self.tasks.spawn(async move {
             // A check that fails leaves its claim, and with it the worker is due again when that is over.
-            if shared.check(&claimed).await.is_err() {
+            if Box::pin(shared.check(&claimed)).await.is_err() {
                 shared.metrics.count(|counted| counted.failed_checks += 1);
             }
             drop(place);
@@ -63,7 +63,7 @@ impl Shared {
                 .await?;
             if let Some(claimed) = claimed {
                 let _place = self.queue.place();
-                if let Some(detection) = self.check(&claimed).await? {
+                if let Some(detection) = Box::pin(self.check(&claimed)).await? {
                     return Ok(detection);
                 }
                 continue;
@@ -138,7 +138,7 @@ impl Shared {
             | StatusKind::Terminating
             | StatusKind::Terminated => {}
         }
-        self.decide(claimed, picture).await
+        Box::pin(self.decide(claimed, picture)).await
     }
 
     /// Looks at the driver. `None`: it does not answer.

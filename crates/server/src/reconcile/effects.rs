@@ -12,7 +12,7 @@ use drowse_core::effect::Effect;
 use drowse_core::event::Event;
 use drowse_core::id::{IntentId, WorkerId};
 use drowse_core::refusal::Refusal;
-use drowse_core::status::{Status, StatusKind};
+use drowse_core::status::Status;
 use drowse_core::worker::Power;
 use drowse_drivers::{Acted, Driver, Error, Hook, Seen, Stop, Terminate};
 use drowse_store::Lane;
@@ -124,7 +124,7 @@ impl Shared {
             // The pause was taken back while the hook ran: whoever waits does not wait for it.
             () = job.is_newer.notified() => return,
         };
-        self.answer(job.id, &[event]).await;
+        self.answer(job.id, event).await;
     }
 
     async fn after_resume(&self, job: &Job<'_>) {
@@ -166,7 +166,9 @@ impl Shared {
             })
             .await;
         if let Err(ControlError::Refused(Refusal::Late { .. })) = confirmed {
-            self.put_right(job).await;
+            // It was frozen after the intent had been given up. The rules remember that, and put it right as
+            // soon as they are shown.
+            self.look_soon(job.id).await;
         }
     }
 
@@ -193,17 +195,6 @@ impl Shared {
         }
     }
 
-    /// A freeze was answered after its intent had been given up and the worker been found running. It belongs to
-    /// that intent, and is put right rather than left to look like somebody else's doing.
-    async fn put_right(&self, job: &Job<'_>) {
-        let id = job.id.clone();
-        let record = self.db.read(move |view| view.worker(&id)).await;
-        let kind = record.ok().flatten().map(|record| record.status().kind());
-        if matches!(kind, Some(StatusKind::Running | StatusKind::Draining)) {
-            let _ = self.hands.call("thaw", job.driver.thaw(job.id, HOOK_WITHIN)).await;
-        }
-    }
-
     /// Thaws or starts it, and waits until it answers.
     async fn wake_up(self: &Arc<Self>, job: &Job<'_>, intent: IntentId, how: &'static str) {
         let within = job.within(self.clock.now());
@@ -211,18 +202,12 @@ impl Shared {
             if how == "thaw" { job.driver.thaw(job.id, within) } else { job.driver.start(job.id, within) };
         let answer = self.hands.call(how, call).await;
         let Some(seen) = self.settled(job, intent, answer, &[Power::Running]).await else { return };
-        let ready = Event::DriverReady { intent, boot: seen.boot.clone(), started_at: seen.boot_started_at };
-        match self.answers(job).await {
-            None => self.answer(job.id, &[ready]).await,
-            // It ended before it could answer. Both in one transaction: nobody sees it running in between.
-            Some(Seen { exit_code: Some(code), boot: Some(boot), .. }) => {
-                self.answer(job.id, &[ready, Event::Exited { boot, code }]).await;
-            }
-            Some(_) => {
-                let message = "it ended before it answered".to_owned();
-                self.answer(job.id, &[Event::DriverRefused { intent, message }]).await;
-            }
-        }
+        let event = match self.answers(job).await {
+            None => Event::DriverReady { intent, boot: seen.boot, started_at: seen.boot_started_at },
+            Some(Seen { exit_code: Some(code), boot: Some(boot), .. }) => Event::Exited { boot, code },
+            Some(_) => Event::DriverRefused { intent, message: "it ended before it answered".to_owned() },
+        };
+        self.answer(job.id, event).await;
     }
 
     /// Waits until a routed worker accepts connections. A connection proves nothing while a worker is frozen,
@@ -254,7 +239,7 @@ impl Shared {
         wanted: &[Power],
     ) {
         if let Some(seen) = self.settled(job, intent, answer, wanted).await {
-            self.answer(job.id, &[Event::DriverDone { intent, exit_code: seen.exit_code }]).await;
+            self.answer(job.id, Event::DriverDone { intent, exit_code: seen.exit_code }).await;
         }
     }
 
@@ -289,7 +274,7 @@ impl Shared {
                     () = job.is_newer.notified() => {}
                 }
                 let event = Event::DriverRefused { intent, message: error.to_string() };
-                self.answer(job.id, &[event]).await;
+                self.answer(job.id, event).await;
             }
             Error::Unreachable { .. } | Error::TimedOut { .. } => self.unanswered(job.id, &error).await,
         }
@@ -324,16 +309,8 @@ impl Shared {
     }
 
     /// Tells the rules what the driver answered. Too late is no error: somebody else knew sooner.
-    async fn answer(self: &Arc<Self>, id: &WorkerId, events: &[Event]) {
-        let events = events.to_vec();
-        let _ = self
-            .change("answer", Lane::Wake, id, move |change| {
-                for event in &events {
-                    change.apply(event)?;
-                }
-                Ok(())
-            })
-            .await;
+    async fn answer(self: &Arc<Self>, id: &WorkerId, event: Event) {
+        let _ = self.change("answer", Lane::Wake, id, move |change| change.apply(&event)).await;
     }
 }
 

@@ -42,7 +42,7 @@ impl Shared {
     }
 
     /// Has a worker looked at now. Failed: it is looked at when it is due.
-    async fn look_soon(&self, worker: &WorkerId) {
+    pub(super) async fn look_soon(&self, worker: &WorkerId) {
         let (worker, clock) = (worker.clone(), self.clock.clone());
         let _ = self.db.tx("nudge", Lane::Ordinary, move |tx| tx.nudge(&worker, clock.now())).await;
         self.queue.nudge();

@@ -24,6 +24,10 @@ const INTERRUPTED: [StatusKind; 4] =
     [StatusKind::Pausing, StatusKind::Waking, StatusKind::Stopping, StatusKind::Terminating];
 
 impl Shared {
+    #[expect(
+        clippy::redundant_closure_for_method_calls,
+        reason = "a method is not general over its lifetime"
+    )]
     pub(super) async fn recover(self: &Arc<Self>) -> Result<(), StoreError> {
         let now = self.clock.now();
         let away_since = self.db.read(|view| view.ingested_through()).await?;

@@ -30,12 +30,11 @@ impl Shared {
         if !signals.is_empty() {
             let measures = self.measure(picture, spec, &signals).await;
             let now = self.clock.now();
-            match measures {
-                Ok(measures) => self.record(picture, &signals, &measures, now),
-                Err(_) => {
-                    self.metrics.count(|counted| counted.driver_errors += 1);
-                    fail(picture, &signals, now);
-                }
+            if let Ok(measures) = measures {
+                self.record(picture, &signals, &measures, now);
+            } else {
+                self.metrics.count(|counted| counted.driver_errors += 1);
+                fail(picture, &signals, now);
             }
         }
         picture.read_connections(self.clock.now());
@@ -81,8 +80,13 @@ impl Shared {
             (Measure::Total(total), Signal::Cpu | Signal::Network) => {
                 let meter = if signal == Signal::Cpu { Meter::Cpu } else { Meter::Network };
                 let interval = picture.interval();
-                let before =
-                    self.meters.before(&picture.worker.id, &picture.totals.boot, signal, total.at, interval);
+                let before = self.meters.before(
+                    &picture.worker.id,
+                    picture.totals.boot.as_ref(),
+                    signal,
+                    total.at,
+                    interval,
+                );
                 match before {
                     Before::Total(before) => meter.read(Some(&before), &total, policy, interval),
                     Before::Nothing => meter.read(None, &total, policy, interval),

@@ -8,7 +8,7 @@ use drowse_store::{Lane, StoreError};
 use crate::shared::Shared;
 
 /// Connections of a router that fell silent are unknown for this long, and their rows are needed until then.
-const SESSIONS_KEPT: Duration = Duration::from_secs(60);
+const SESSIONS_KEPT: Duration = Duration::from_mins(1);
 /// Dead replicas tell, after a start, since when nobody took evidence in.
 const REPLICAS_KEPT: Duration = Duration::from_hours(24);
 /// How many workers are swept in one go.

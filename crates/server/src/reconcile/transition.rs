@@ -4,14 +4,12 @@ use std::sync::Arc;
 
 use drowse_core::event::Event;
 use drowse_core::machine::reissue;
-use drowse_core::status::StatusKind;
 use drowse_core::worker::Power;
 use drowse_drivers::Error;
 use drowse_store::{Claimed, Lane};
 
 use super::effects::RETRY;
 use crate::fleet::{ControlError, Detection};
-use crate::hands::LOOK_WITHIN;
 use crate::picture::Picture;
 use crate::shared::Shared;
 use crate::spec::WorkerSpec;
@@ -70,25 +68,17 @@ impl Shared {
             ) => Event::DriverSilent { generation },
         };
         let (stamp, epoch) = (claimed.clone(), picture.book.epoch());
-        let (_, after) = self
-            .change("overdue", Lane::Ordinary, &claimed.worker, move |change| {
-                match change.apply(&event) {
-                    Ok(_) | Err(ControlError::Refused(_)) => {}
-                    Err(other) => return Err(other),
-                }
-                let generation = change.worker().generation;
-                let next = Some(change.now + RETRY);
-                change.tx.finish_check(&stamp, generation, None, epoch, next, change.now)?;
-                Ok(())
-            })
-            .await?;
-        if worker.status.kind() == StatusKind::Pausing && after.status.kind() == StatusKind::Running {
-            // The freeze was given up. Should it still be under way, it is not to land later and look like
-            // somebody else's doing.
-            if let Ok(driver) = self.hands.of(&worker.id, spec).await {
-                let _ = self.hands.call("thaw", driver.thaw(&worker.id, LOOK_WITHIN)).await;
+        self.change("overdue", Lane::Ordinary, &claimed.worker, move |change| {
+            match change.apply(&event) {
+                Ok(_) | Err(ControlError::Refused(_)) => {}
+                Err(other) => return Err(other),
             }
-        }
+            let generation = change.worker().generation;
+            let next = Some(change.now + RETRY);
+            change.tx.finish_check(&stamp, generation, None, epoch, next, change.now)?;
+            Ok(())
+        })
+        .await?;
         Ok(None)
     }
 

@@ -40,20 +40,16 @@ impl Work {
     fn next(&self, worker: &WorkerId) -> Option<(Effect, Arc<Notify>)> {
         let mut lines = lock(&self.0);
         let line = lines.get_mut(worker)?;
-        match line.waiting.pop_front() {
-            Some(effect) => {
-                // A fresh one: a permit that stands for this effect must not hurry it along.
-                line.is_newer = Arc::default();
-                if !line.waiting.is_empty() {
-                    line.is_newer.notify_one();
-                }
-                Some((effect, Arc::clone(&line.is_newer)))
-            }
-            None => {
-                lines.remove(worker);
-                None
-            }
+        let Some(effect) = line.waiting.pop_front() else {
+            lines.remove(worker);
+            return None;
+        };
+        // A fresh one: a permit that stands for this effect must not hurry it along.
+        line.is_newer = Arc::default();
+        if !line.waiting.is_empty() {
+            line.is_newer.notify_one();
         }
+        Some((effect, Arc::clone(&line.is_newer)))
     }
 
     /// Whether somebody acts on this worker just now.

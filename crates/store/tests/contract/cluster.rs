@@ -39,7 +39,10 @@ pub(crate) fn running() -> Arc<Cluster> {
 impl Cluster {
     /// One that a test may stop and start as it likes.
     pub(crate) fn start() -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        // In memory where the machine has a place for that: a cluster is a thousand small files.
+        let memory = Path::new("/dev/shm");
+        let parent = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
+        let folder = tempfile::tempdir_in(parent).unwrap();
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
         let data = folder.path().join("data");
         run(Command::new("cp").arg("-r").arg(template()).arg(&data));
@@ -65,6 +68,8 @@ impl Cluster {
             "full_page_writes=off",
             "max_connections=60",
             "shared_buffers=16MB",
+            "autovacuum=off",
+            "max_wal_size=64MB",
             "deadlock_timeout=100ms",
         ] {
             command.args(["-c", setting]);
@@ -139,7 +144,7 @@ impl Drop for Cluster {
 fn template() -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     fs::create_dir_all(folder).unwrap();
-    let template = folder.join("postgres-template-1");
+    let template = folder.join("postgres-template-2");
     // Tests run in processes of their own, several at a time.
     let lock = fs::File::create(folder.join("postgres-template.lock")).unwrap();
     lock.lock().unwrap();
@@ -151,7 +156,17 @@ fn template() -> PathBuf {
         run(initdb
             .arg("-D")
             .arg(&data)
-            .args(["-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync", "--locale=C"])
+            .args([
+                "-U",
+                "postgres",
+                "-A",
+                "trust",
+                "-E",
+                "UTF8",
+                "--no-sync",
+                "--locale=C",
+                "--wal-segsize=1",
+            ])
             .stdout(Stdio::null()));
         let partial = folder.join(format!("postgres-template.{}", std::process::id()));
         run(Command::new("cp").arg("-r").arg(&data).arg(&partial));

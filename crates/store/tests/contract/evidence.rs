@@ -96,21 +96,18 @@ fn ten_thousand_rows_are_one_batch() {
     on_both(|database| {
         let store = database.open();
         ingester(&store, "ingester", at(0));
-        store
-            .tx(|t| {
-                for index in 0..10_000 {
-                    t.register(&running(&format!("w{index:05}")), "here", &json!({}), at(100))?;
-                }
-                Ok::<_, StoreError>(())
-            })
-            .unwrap();
+        database.sql(
+            "WITH RECURSIVE n (i) AS (SELECT 10000 UNION ALL SELECT i + 1 FROM n WHERE i < 19999)
+             INSERT INTO worker (id, site, driver, status, generation, doc, spec, created_at)
+             SELECT 'w' || i, 'here', 'process', 'running', 0, '{}', '{}', 0 FROM n",
+        );
         for round in 1..=2 {
-            let batch: Vec<_> = (0..10_000)
-                .map(|index| arrival(&format!("w{index:05}"), "agent", Some(round), round))
+            let batch: Vec<_> = (10_000..20_000)
+                .map(|index| arrival(&format!("w{index}"), "agent", Some(round), round))
                 .collect();
             flush(&store, &batch, round);
         }
-        for name in ["w00000", "w09999"] {
+        for name in ["w10000", "w19999"] {
             assert_eq!(store.read(|t| t.activity_at(&id(name))).unwrap(), Some(at(2)));
         }
     });
@@ -308,6 +305,7 @@ fn what_a_check_concluded_comes_back_whole() {
         let store = with_worker(database, "web");
         let claimed: Claimed = store.tx(|t| t.claim(&id("web"), "me", at(1), at(30))).unwrap().unwrap();
         let warned = drowse_core::verdict::Warned {
+            kind: drowse_core::verdict::WarningKind::Idle,
             deadline: at(900),
             first_at: at(800),
             percent: 80.0,

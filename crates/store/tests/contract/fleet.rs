@@ -9,6 +9,7 @@ use drowse_core::status::StatusKind;
 use drowse_store::{PolicyValue, Store, StoreError, Tx};
 use serde_json::json;
 
+use super::cluster;
 use super::support::*;
 
 fn value() -> PolicyValue {
@@ -86,6 +87,8 @@ fn whatever_changes_after_the_judgement_stops_the_commit() {
             Some(Overtaken::Boot),
         ),
     ];
+    // One server for all of them.
+    let _server = cluster::running();
     for (change, expected) in changes {
         on_both(|database| {
             let store = with_worker(database, "web");

@@ -3,26 +3,23 @@
 use core::time::Duration;
 
 use drowse_core::lease::{Asked, Credential, LeaseTerms};
-use drowse_store::Store;
+use drowse_store::{Store, StoreError, Tx};
+use serde_json::json;
 
 use super::support::*;
 
 fn lease(store: &Store, name: &str, now: i64, ttl: u64) {
+    store.tx(|t| take_lease(t, name, now, ttl)).unwrap();
+}
+
+fn take_lease(t: &Tx<'_>, name: &str, now: i64, ttl: u64) -> Result<(), StoreError> {
     let credential = Credential::new("token-1");
-    store
-        .tx(|t| {
-            let mut locked = t.lock_worker(&id(name))?.unwrap();
-            let mut leases = locked.leases()?;
-            let asked = Asked {
-                credential: &credential,
-                holder: None,
-                ttl: Duration::from_secs(ttl),
-                reason: "build",
-            };
-            leases.take(&asked, &LeaseTerms::default(), at(now)).unwrap();
-            locked.save_leases(&leases)
-        })
-        .unwrap();
+    let mut locked = t.lock_worker(&id(name))?.unwrap();
+    let mut leases = locked.leases()?;
+    let ttl = Duration::from_secs(ttl);
+    let asked = Asked { credential: &credential, holder: None, ttl, reason: "build" };
+    leases.take(&asked, &LeaseTerms::default(), at(now)).unwrap();
+    locked.save_leases(&leases)
 }
 
 /// Fails when `resume_leases` does nothing.
@@ -59,10 +56,15 @@ fn more_books_than_fit_into_one_transaction_are_all_resumed() {
     on_both(|database| {
         let store = database.open();
         let names: Vec<_> = (0..450).map(|index| format!("w{index:03}")).collect();
-        for name in &names {
-            register(&store, name);
-            lease(&store, name, 60, 60);
-        }
+        store
+            .tx(|t| {
+                for name in &names {
+                    t.register(&running(name), "here", &json!({}), at(100))?;
+                    take_lease(t, name, 60, 60)?;
+                }
+                Ok::<_, StoreError>(())
+            })
+            .unwrap();
         assert_eq!(store.resume_leases(at(100), at(1_000)).unwrap(), names.len());
     });
 }

@@ -2,7 +2,7 @@
 
 use super::{
     Action, Event, Exempt, Fence, Happening, IdlePolicy, Need, PauseReason, Power, PowerSpan, Read, Shows,
-    Signal, Snapshot, Status, StatusKind, Timestamp, UnknownCause, UnknownFor, Verdict, Warned, World, judge,
+    Signal, Snapshot, Status, StatusKind, Timestamp, UnknownCause, UnknownFor, Verdict, World, judge,
     savings,
 };
 
@@ -117,14 +117,9 @@ impl World<'_> {
             Action::None | Action::AskAgent => return,
             Action::WouldSleep { reason } => {
                 // Once an episode, not at every check.
-                let key = Warned {
-                    deadline: verdict.baseline.at,
-                    first_at: self.now,
-                    percent: 100.0,
-                    is_fyi: true,
-                };
-                if self.idle_warned.is_none_or(|told| told.deadline != key.deadline) {
-                    self.idle_warned = Some(key);
+                let episode = Some(verdict.baseline.at);
+                if self.would_sleep_since != episode {
+                    self.would_sleep_since = episode;
                     self.say(Happening::WouldSleep(reason));
                 }
                 return;

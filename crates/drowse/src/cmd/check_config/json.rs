@@ -46,7 +46,7 @@ fn problem(problem: &Problem) -> Value {
         .collect();
     let mut object = self::place(place);
     object.insert("key".to_owned(), problem.key.clone().into());
-    object.insert("message".to_owned(), problem.fault.to_string().into());
+    object.insert("message".to_owned(), problem.message().into());
     object.insert("suggestion".to_owned(), problem.fault.suggestion().into());
     object.insert("exemption".to_owned(), problem.exemption.into());
     object.insert("notes".to_owned(), notes.into());

@@ -109,7 +109,7 @@ fn a_port_alone_is_enough_where_the_driver_knows_the_address() {
 }
 
 #[test]
-fn what_is_missing_or_wrong_is_named() {
+fn what_a_driver_misses_is_named() {
     let id = "id = \"w\"\n";
     let table = [
         (
@@ -186,6 +186,17 @@ fn what_is_missing_or_wrong_is_named() {
             ),
             vec!["f:6:12: endpoint: needs type = \"cml\" beside it"],
         ),
+    ];
+    for (text, expected) in table {
+        assert_eq!(errors(&format!("[[worker]]\n{text}")), expected, "{text}");
+    }
+    assert_eq!(errors("[worker]\nid = \"w\""), ["f:1:1: worker: expected [[worker]], found a table"]);
+}
+
+#[test]
+fn what_is_wrong_with_any_worker_is_named() {
+    let id = "id = \"w\"\n";
+    let table = [
         (
             format!("{id}driver = \"sim\"\nidle_timeout = \"5m\""),
             vec!["f:4:1: idle_timeout: unknown key; did you mean \"policy.idle_timeout\"?"],
@@ -212,7 +223,6 @@ fn what_is_missing_or_wrong_is_named() {
     for (text, expected) in table {
         assert_eq!(errors(&format!("[[worker]]\n{text}")), expected, "{text}");
     }
-    assert_eq!(errors("[worker]\nid = \"w\""), ["f:1:1: worker: expected [[worker]], found a table"]);
 }
 
 #[test]
@@ -260,6 +270,10 @@ fn what_two_workers_cannot_share_is_refused_with_both_places() {
     {
         assert_eq!(errors(&two(&routed(one), &routed(other))), [""; 0], "{one} {other}");
     }
+    assert_eq!(
+        errors(&two(&routed("127.0.0.1:7070"), "driver = \"sim\"")),
+        ["f:5:10: listen: 127.0.0.1:7070 is already used by the server itself"]
+    );
     let docker = "driver = \"docker\"\ncontainer = \"c\"";
     assert_eq!(errors(&two(docker, docker)), ["f:8:13: container: \"c\" is already used by worker a"]);
     let ec2 = |region: &str| format!("driver = \"ec2\"\ninstance_id = \"i-01234567\"\nregion = \"{region}\"");

@@ -1,0 +1,112 @@
+//! One suite that every driver passes.
+//!
+//! [`laws`] hold for all of them: the simulated driver, and the process driver on each freezer of the machine.
+//! [`processes`] are about real processes: restarts, reused pids, children that run away. Each is run once for
+//! each freezer. A freezer that the machine does not have at all is reported and not exercised; one that is there
+//! and cannot be used is a failure that says what to do.
+
+mod laws;
+mod processes;
+mod rig;
+mod workload;
+
+use rig::{Kind, Rig, run};
+
+/// One test for each law. A macro, because only then each law is a test of its own, with its own name and
+/// process.
+macro_rules! conforms {
+    ($name:ident, $kind:expr, $module:ident: $($law:ident)*) => {
+        mod $name {
+            use super::*;
+            $(
+                #[test]
+                fn $law() {
+                    run($kind, async |rig: &mut Rig| $module::$law(rig).await);
+                }
+            )*
+        }
+    };
+}
+
+macro_rules! all_laws {
+    ($name:ident, $kind:expr) => {
+        conforms!($name, $kind, laws:
+            freeze_stops_progress_and_thaw_resumes_it
+            repeating_an_action_is_already_true
+            a_stop_with_grace_lets_it_put_things_in_order
+            what_ignores_sigterm_is_killed
+            a_stop_from_frozen_is_heard
+            an_exit_is_told_once_with_its_code
+            an_end_that_was_asked_for_is_told_in_the_answer_alone
+            what_cannot_run_is_refused_and_can_be_tried_again
+            what_does_not_run_cannot_be_frozen
+            cpu_grows_while_busy_and_not_while_frozen
+            a_deadline_is_honoured
+            a_new_run_has_a_new_boot_and_a_thaw_does_not
+            a_hook_ends_with_its_code
+            a_frozen_worker_is_not_forgotten
+            nothing_is_left_after_terminate
+            a_stranger_is_refused
+            start_wakes_what_is_frozen
+        );
+    };
+}
+
+macro_rules! all_process_laws {
+    ($name:ident, $kind:expr) => {
+        conforms!($name, $kind, processes:
+            a_new_driver_adopts_what_runs
+            a_new_driver_adopts_what_is_frozen
+            a_reused_pid_is_never_signalled
+            killing_drowse_does_not_hurt_the_worker
+            killing_drowse_does_not_hurt_a_frozen_worker
+            children_that_left_the_group_are_frozen_too
+            a_child_that_outlives_its_parent_is_killed
+            what_left_the_session_and_lost_its_parent
+            a_retried_stop_signals_once_and_another_intent_again
+            an_end_that_a_stop_missed_is_told
+            output_is_bounded
+            ice_ends_with_its_run
+            cgroups_of_the_workers_own_are_part_of_it
+            what_a_run_left_behind_is_gone_before_the_next
+            thaw_all_needs_no_driver
+            a_freeze_whose_caller_leaves_is_taken_back
+            a_hook_that_does_not_end_is_killed
+            the_helper_runs_nothing_until_told
+            secrets_of_drowse_are_not_the_workers
+            processes_and_sockets_are_counted
+        );
+    };
+}
+
+all_laws!(sim, Kind::Sim);
+all_laws!(cgroup_v2, Kind::V2);
+all_laws!(cgroup_v1, Kind::V1);
+all_laws!(signals, Kind::Signals);
+
+all_process_laws!(processes_in_cgroup_v2, Kind::V2);
+all_process_laws!(processes_in_cgroup_v1, Kind::V1);
+all_process_laws!(processes_with_signals, Kind::Signals);
+
+/// The best that can be used is taken, and what was passed over is told.
+#[test]
+fn the_best_freezer_is_taken() {
+    use drowse_drivers::process::cgroup::{Choice, Freezer, find};
+    let name = format!("drowse-test-{}", std::process::id());
+    let found = find(Choice::Auto, &name).expect("there is always SIGSTOP");
+    eprintln!("{}; passed over: {:?}", found.freezer, found.passed_over);
+    let passed_over = match found.freezer {
+        Freezer::V2 { .. } => 0,
+        Freezer::V1 { .. } => 1,
+        Freezer::Signals => 2,
+    };
+    assert_eq!(found.passed_over.len(), passed_over);
+    assert_eq!(find(Choice::V2, &name).is_ok(), passed_over == 0);
+}
+
+/// Not a law: what [`processes::killing_drowse_does_not_hurt_the_worker`] kills.
+#[test]
+#[ignore = "started by other tests, in a process of its own"]
+fn host() {
+    processes::host();
+}

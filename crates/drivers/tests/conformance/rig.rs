@@ -1,0 +1,322 @@
+//! What a law is tried on: a driver, a way to make workers, and a way to let time pass.
+
+use std::cell::RefCell;
+use std::ffi::OsString;
+use std::fmt::Debug;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, UNIX_EPOCH};
+
+use drowse_core::Timestamp;
+use drowse_core::id::{IntentId, WorkerId};
+use drowse_core::signal::Signal;
+use drowse_drivers::process::cgroup::{Choice, Lack};
+use drowse_drivers::process::{Config, OpenError, ProcessDriver};
+use drowse_drivers::sim::{Change, Load, Sim};
+use drowse_drivers::{Driver, Error, Hint, Measure, Seen, Terminate, Wanted};
+use tempfile::TempDir;
+
+use crate::workload::Workload;
+
+/// More than anything takes on a slow machine; only a broken law waits this long.
+pub(crate) const LONG: Duration = Duration::from_secs(20);
+
+/// Small, so that a test fills it quickly.
+pub(crate) const LOG_LIMIT: u64 = 64 * 1024;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Sim,
+    V2,
+    V1,
+    Signals,
+}
+
+impl Kind {
+    fn choice(self) -> Choice {
+        match self {
+            Kind::Sim | Kind::Signals => Choice::Signals,
+            Kind::V2 => Choice::V2,
+            Kind::V1 => Choice::V1,
+        }
+    }
+}
+
+pub(crate) struct Rig {
+    pub(crate) kind: Kind,
+    folder: TempDir,
+    subject: Option<Subject>,
+    workers: RefCell<Vec<(WorkerId, Workload)>>,
+}
+
+enum Subject {
+    Sim(Box<Sim>),
+    Process(Box<ProcessDriver>),
+}
+
+/// Tries a law on a fresh rig.
+pub(crate) fn run(kind: Kind, law: impl AsyncFnOnce(&mut Rig)) {
+    let Some(mut rig) = Rig::new(kind) else { return };
+    runtime().block_on(law(&mut rig));
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime can be built")
+}
+
+impl Rig {
+    fn new(kind: Kind) -> Option<Self> {
+        let folder = tempfile::tempdir().expect("there is room for a temporary folder");
+        let subject = match kind {
+            Kind::Sim => Subject::Sim(Box::new(Sim::new(42, Timestamp::from_secs(1_700_000_000)))),
+            Kind::V2 | Kind::V1 | Kind::Signals => match open(kind, folder.path()) {
+                Ok(driver) => Subject::Process(Box::new(driver)),
+                Err(OpenError::Freezer(Lack::NotMounted)) => {
+                    eprintln!("not exercised: this machine has no {kind:?} freezer");
+                    return None;
+                }
+                Err(error) => {
+                    panic!("{error}: {:?}", std::error::Error::source(&error).map(ToString::to_string))
+                }
+            },
+        };
+        Some(Self { kind, folder, subject: Some(subject), workers: RefCell::default() })
+    }
+
+    pub(crate) fn driver(&self) -> &dyn Driver {
+        match self.subject.as_ref().expect("the driver is open") {
+            Subject::Sim(sim) => &**sim,
+            Subject::Process(process) => &**process,
+        }
+    }
+
+    pub(crate) fn process(&self) -> &ProcessDriver {
+        match self.subject.as_ref().expect("the driver is open") {
+            Subject::Process(process) => process,
+            Subject::Sim(_) => panic!("this law is about processes"),
+        }
+    }
+
+    pub(crate) fn data_dir(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Where a worker runs.
+    pub(crate) fn dir(&self, worker: &WorkerId) -> PathBuf {
+        self.folder.path().join("dirs").join(worker.as_str())
+    }
+
+    /// Ends the driver and makes a new one on the same data, as a restart of Drowse does.
+    pub(crate) async fn restart(&mut self) {
+        self.close();
+        self.reopen();
+        let workers = self.workers.borrow().clone();
+        for (worker, workload) in workers {
+            self.adopt(&worker, workload).await;
+        }
+    }
+
+    pub(crate) fn close(&mut self) {
+        self.subject = None;
+    }
+
+    pub(crate) fn reopen(&mut self) {
+        let driver = open(self.kind, self.folder.path()).expect("it could be opened before");
+        self.subject = Some(Subject::Process(Box::new(driver)));
+    }
+
+    pub(crate) async fn adopt(&self, worker: &WorkerId, workload: Workload) -> Seen {
+        let dir = self.dir(worker);
+        fs::create_dir_all(&dir).expect("a folder can be made");
+        let spec = if self.kind == Kind::Sim { workload.sim() } else { workload.process(&dir) };
+        let seen = self.call(self.driver().adopt(worker, &spec, LONG)).await.expect("it can be adopted");
+        let mut workers = self.workers.borrow_mut();
+        if workers.iter().all(|(known, _)| known != worker) {
+            workers.push((worker.clone(), workload));
+        }
+        seen
+    }
+
+    /// A worker that does not run yet.
+    pub(crate) async fn stopped(&self, name: &str, workload: Workload) -> WorkerId {
+        let worker = WorkerId::new(name).expect("a good name");
+        self.adopt(&worker, workload).await;
+        worker
+    }
+
+    /// A worker that runs and has made its first mark.
+    pub(crate) async fn running(&self, name: &str, workload: Workload) -> WorkerId {
+        let worker = self.stopped(name, workload).await;
+        self.call(self.driver().start(&worker, LONG)).await.expect("it can be started");
+        if let Some(Subject::Sim(sim)) = &self.subject {
+            sim.load(&worker, Signal::Cpu, Load::PerSecond(1_000_000));
+        }
+        if !matches!(workload, Workload::ExitsWhenTold | Workload::Talks | Workload::ShowsEnvironment) {
+            self.progresses(&worker).await;
+        }
+        worker
+    }
+
+    pub(crate) async fn observe(&self, worker: &WorkerId) -> Seen {
+        self.call(self.driver().observe(worker, LONG)).await.expect("it can be observed")
+    }
+
+    /// How far a worker has got: its marks, or its processor time.
+    pub(crate) async fn progress(&self, worker: &WorkerId) -> u64 {
+        let is_busy = self.workers.borrow().iter().any(|(id, load)| id == worker && *load == Workload::Busy);
+        if self.kind == Kind::Sim || is_busy {
+            self.cpu(worker).await
+        } else {
+            fs::metadata(self.dir(worker).join("marks")).map_or(0, |found| found.len())
+        }
+    }
+
+    pub(crate) async fn cpu(&self, worker: &WorkerId) -> u64 {
+        let wanted = Wanted::of(&[Signal::Cpu], &[]);
+        let read = self.call(self.driver().read(worker, wanted, LONG)).await.expect("it can be read");
+        match read.get(Signal::Cpu) {
+            Some(Measure::Total(total)) => total.value,
+            other => panic!("no processor time but {other:?}"),
+        }
+    }
+
+    pub(crate) async fn progresses(&self, worker: &WorkerId) {
+        let before = self.progress(worker).await;
+        self.eventually("it makes progress", async || self.progress(worker).await, |now| *now > before).await;
+    }
+
+    /// Holds while another worker, which nobody froze, does as much as would have shown.
+    pub(crate) async fn makes_no_progress(&self, worker: &WorkerId) {
+        let before = self.progress(worker).await;
+        let metronome = WorkerId::new("metronome").expect("a good name");
+        let is_new = self.workers.borrow().iter().all(|(known, _)| *known != metronome);
+        if is_new {
+            self.running("metronome", Workload::Counts).await;
+        }
+        for _ in 0..20 {
+            self.progresses(&metronome).await;
+        }
+        assert_eq!(self.progress(worker).await, before, "{worker} went on");
+    }
+
+    /// Tells a worker to exit by itself.
+    pub(crate) fn let_exit(&self, worker: &WorkerId) {
+        match &self.subject {
+            Some(Subject::Sim(sim)) => sim.happens(sim.now(), worker, Change::Exits { code: 3 }),
+            Some(Subject::Process(_)) | None => {
+                fs::write(self.dir(worker).join("exit-now"), "").expect("a file can be written");
+            }
+        }
+    }
+
+    /// The next hint. There must be one.
+    pub(crate) async fn hint(&self) -> Hint {
+        let next = async { Ok::<_, Error>(self.driver().next_hint().await) };
+        match self.subject {
+            Some(Subject::Sim(_)) => self.call(next).await.expect("a hint"),
+            _ => tokio::time::timeout(LONG, next).await.expect("a hint comes").expect("a hint"),
+        }
+    }
+
+    /// Fails if there is a hint. Called when one that was on its way has had time to arrive.
+    pub(crate) async fn no_hint(&self) {
+        for _ in 0..10 {
+            self.breathe().await;
+        }
+        let hint = tokio::select! {
+            biased;
+            hint = self.driver().next_hint() => Some(hint),
+            () = tokio::task::yield_now() => None,
+        };
+        assert_eq!(hint, None);
+    }
+
+    /// Waits for a call; in the simulation by letting its time pass.
+    pub(crate) async fn call<T>(&self, call: impl Future<Output = T>) -> T {
+        let mut call = std::pin::pin!(call);
+        let Some(Subject::Sim(sim)) = &self.subject else { return call.await };
+        for _ in 0..100_000 {
+            tokio::select! {
+                biased;
+                answer = &mut call => return answer,
+                () = tokio::task::yield_now() => {}
+            }
+            sim.tick(sim.now() + Duration::from_millis(5));
+        }
+        panic!("no answer until {}", sim.now());
+    }
+
+    /// Lets a little time pass.
+    pub(crate) async fn breathe(&self) {
+        match &self.subject {
+            Some(Subject::Sim(sim)) => sim.tick(sim.now() + Duration::from_millis(5)),
+            Some(Subject::Process(_)) | None => tokio::time::sleep(Duration::from_millis(5)).await,
+        }
+    }
+
+    /// Looks again and again until it is so.
+    pub(crate) async fn eventually<T: Debug>(
+        &self,
+        what: &str,
+        mut look: impl AsyncFnMut() -> T,
+        is_so: impl Fn(&T) -> bool,
+    ) -> T {
+        let patience = tokio::time::Instant::now() + LONG;
+        loop {
+            let seen = look().await;
+            if is_so(&seen) {
+                return seen;
+            }
+            assert!(tokio::time::Instant::now() < patience, "{what}: not so; last seen {seen:?}");
+            self.breathe().await;
+        }
+    }
+}
+
+/// Whatever a law left behind or a failure interrupted.
+impl Drop for Rig {
+    fn drop(&mut self) {
+        if self.kind == Kind::Sim {
+            return;
+        }
+        if self.subject.is_none() {
+            self.reopen();
+        }
+        let terminate = Terminate { intent: IntentId(u64::MAX), grace: Duration::ZERO };
+        let driver = self.process();
+        let workers = self.workers.borrow().clone();
+        // A runtime cannot be started within another, and a failing law ends within one.
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                runtime().block_on(async {
+                    for (worker, workload) in workers {
+                        let _ = driver.adopt(&worker, &workload.process(Path::new("/")), LONG).await;
+                        let _ = driver.terminate(&worker, terminate, LONG).await;
+                    }
+                });
+            });
+        });
+    }
+}
+
+fn open(kind: Kind, data_dir: &Path) -> Result<ProcessDriver, OpenError> {
+    ProcessDriver::open(Config {
+        data_dir: data_dir.into(),
+        helper: vec![OsString::from(env!("CARGO_BIN_EXE_drowse-exec"))],
+        freezer: kind.choice(),
+        log_limit: LOG_LIMIT,
+        now: Arc::new(now),
+    })
+}
+
+#[expect(clippy::disallowed_methods, reason = "the clock that is injected into the process driver")]
+pub(crate) fn now() -> Timestamp {
+    let since = std::time::SystemTime::now().duration_since(UNIX_EPOCH).expect("it is after 1970");
+    Timestamp::EPOCH + since
+}
+
+/// For the process that is killed.
+pub(crate) fn open_for_host(kind: Kind, data_dir: &Path) -> ProcessDriver {
+    open(kind, data_dir).expect("the parent could open it")
+}
