@@ -281,7 +281,7 @@ impl Bench {
     pub(crate) fn pass_until(&mut self, what: &str, is_so: impl Fn(&Bench) -> bool) {
         let until = self.now() + Duration::from_mins(2);
         while !is_so(self) {
-            assert!(self.now() < until, "it did not come to be that {what}: {:#?}", self.workers());
+            assert!(self.now() < until, "it did not come to be that {what}: {}", self.summary());
             assert!(!self.is_dead(), "it died at {:?}", self.fate.died_at);
             self.step(until);
         }
@@ -324,6 +324,19 @@ impl Bench {
         let listing = drowse_store::Listing { limit: 1_000, ..Default::default() };
         let cards = self.run(async move { fleet.list(listing).await }).expect("reading takes no time");
         cards.unwrap().into_iter().map(|card| card.worker).collect()
+    }
+
+    /// What each worker is doing and what it has been through, for messages.
+    pub(crate) fn summary(&self) -> String {
+        let story = |worker: &Worker| {
+            let journal = self.journal(&worker.id);
+            let lines = journal.iter().map(|stored| {
+                let at = stored.event.at.since(Timestamp::from_secs(START));
+                format!("\n    {at:?} {} {}", stored.event.kind, stored.event.doc)
+            });
+            format!("\n  {} is {:?}{}", worker.id, worker.status, lines.collect::<String>())
+        };
+        self.workers().iter().map(story).collect()
     }
 
     pub(crate) fn status(&self, id: &WorkerId) -> Status {

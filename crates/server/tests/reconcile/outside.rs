@@ -91,19 +91,22 @@ fn a_freeze_whose_answer_is_lost_is_ours_all_the_same() {
 }
 
 #[test]
-fn a_freeze_that_lands_after_it_was_given_up_is_put_right() {
-    let mut bench = Bench::new(6, vec![global(10)]);
+fn a_freeze_that_lands_after_it_was_given_up_is_put_down_to_whoever_asked_for_it() {
+    let mut bench = Bench::new(6, vec![global(600)]);
     let takes = Takes { freeze: Span::exactly(Duration::from_secs(45)), ..Takes::default() };
     let web = bench.add_with("web", true, sim::Spec { takes, ..sim::Spec::default() });
     bench.pass_secs(9);
     // It arrives, takes too long, and nobody hears of it.
-    bench.sim.silence(&web, Silence::Mute, bench.now() + Duration::from_secs(31));
-    bench.pass_until("it is being frozen", |bench| bench.is(&web, StatusKind::Pausing));
-    bench.pass_until("that is given up", |bench| !bench.is(&web, StatusKind::Pausing));
+    bench.sim.silence(&web, Silence::Mute, bench.now() + Duration::from_secs(29));
+    let id = web.clone();
+    bench.ask(|fleet| async move { fleet.pause(&id, Order::new("alice")).await }).unwrap();
+    bench.pass_until("it is given up", |bench| bench.is(&web, StatusKind::Running));
     bench.pass_until("it has landed", |bench| bench.power(&web) == Power::Paused);
-    bench.pass_until("it runs again", |bench| bench.power(&web) == Power::Running);
-    assert_eq!(bench.count(&web, "worker.external"), 0, "{:?}", bench.kinds(&web));
-    assert_ne!(bench.status(&web).kind(), StatusKind::Paused);
+    bench.pass_until("it is paused", |bench| bench.is(&web, StatusKind::Paused));
+    let worker = bench.worker(&web);
+    assert_eq!(worker.status.sleep().unwrap().by, "alice");
+    assert_eq!((worker.counters.manual_pause, worker.counters.external_pause), (1, 0));
+    journal_agrees(&worker, &bench.journal(&web));
 }
 
 #[test]
