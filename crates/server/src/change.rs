@@ -147,7 +147,9 @@ impl<'t> Change<'t> {
         let is_back = entries.iter().any(|entry| {
             matches!(
                 entry,
-                Entry::Resumed { .. } | Entry::Undone { .. } | Entry::Found { found: StatusKind::Running, .. }
+                Entry::Resumed { .. }
+                    | Entry::Undone { .. }
+                    | Entry::Found { found: StatusKind::Running, .. }
             )
         });
         if !is_other_run && !is_back {

@@ -29,7 +29,7 @@ pub(crate) fn entries(journal: &[StoredEvent]) -> Vec<(Timestamp, Entry)> {
 
 /// What the journal says about how often what has happened.
 ///
-/// A stop of a frozen worker counts nothing: its sleep has been counted.
+/// A stop of a frozen worker counts nothing, because its sleep has been counted; unless it was somebody else's.
 fn counted(entries: &[(Timestamp, Entry)]) -> Counters {
     let mut counters = Counters::default();
     let mut is_asleep = false;
@@ -47,7 +47,7 @@ fn counted(entries: &[(Timestamp, Entry)]) -> Counters {
                 is_asleep = true;
             }
             Entry::Stopped { reason, .. } => {
-                if !is_asleep {
+                if !is_asleep || *reason == PauseReason::External {
                     pause(&mut counters, *reason);
                 }
                 is_asleep = true;
