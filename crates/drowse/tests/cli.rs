@@ -1,5 +1,8 @@
 //! The real binary on real files: what it prints, where, and how it ends.
 
+#[path = "cli/up.rs"]
+mod up;
+
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};

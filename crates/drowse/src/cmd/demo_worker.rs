@@ -69,7 +69,10 @@ fn work() {
 fn answer(mut stream: &TcpStream, text: impl FnOnce(&str) -> String) -> std::io::Result<()> {
     stream.set_read_timeout(Some(ASKS_WITHIN))?;
     let mut lines = BufReader::new(stream.take(LONGEST_REQUEST)).lines();
-    let asked = lines.next().transpose()?.unwrap_or_default();
+    let Some(asked) = lines.next().transpose()? else {
+        // Somebody looked whether we are there.
+        return Ok(());
+    };
     for line in lines {
         if line?.is_empty() {
             break;

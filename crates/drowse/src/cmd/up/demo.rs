@@ -21,7 +21,8 @@ use crate::cli::Cli;
 const FILE: &str = "drowse.toml";
 
 /// Name, idle timeout, whether it works all the time.
-const WORKERS: [(&str, &str, bool); 3] = [("web-1", "10s", false), ("web-2", "15s", false), ("build", "10s", true)];
+const WORKERS: [(&str, &str, bool); 3] =
+    [("web-1", "10s", false), ("web-2", "15s", false), ("build", "10s", true)];
 
 /// Where people look first; the next free ones if these are taken.
 const FIRST_API: u16 = 7070;

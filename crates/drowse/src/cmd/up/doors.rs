@@ -48,8 +48,12 @@ impl Doors {
         tasks: &Tasks,
     ) -> anyhow::Result<()> {
         let mut bound = bound.0;
-        let old: Vec<SocketAddr> =
-            self.open.values().filter(|opened| !wanted.contains(&opened.door)).map(|it| it.door.listen).collect();
+        let old: Vec<SocketAddr> = self
+            .open
+            .values()
+            .filter(|opened| !wanted.contains(&opened.door))
+            .map(|it| it.door.listen)
+            .collect();
         for listen in old {
             if let Some(opened) = self.open.remove(&listen) {
                 opened.closing.send_replace(Closing::NobodyIn);

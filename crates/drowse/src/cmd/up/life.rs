@@ -187,7 +187,8 @@ fn thaw_anyway(data: &Path) {
     match drowse_drivers::process::thaw_all(data) {
         Ok(thawed) => {
             for worker in thawed.iter().filter(|worker| !matches!(worker.outcome, Ok(false))) {
-                let outcome = worker.outcome.as_ref().map_or_else(ToString::to_string, |_| "thawed".to_owned());
+                let outcome =
+                    worker.outcome.as_ref().map_or_else(ToString::to_string, |_| "thawed".to_owned());
                 output::talk(&format!("drowse: {}: {outcome}\n", worker.worker));
             }
         }

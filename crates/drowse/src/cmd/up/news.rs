@@ -98,7 +98,8 @@ impl News {
             return known.clone();
         }
         let timeout = self.fleet.idle_status(worker).await.ok().and_then(|status| status.idle_timeout);
-        let text = timeout.map_or_else(|| "its idle timeout".to_owned(), |timeout| Human(timeout).to_string());
+        let text =
+            timeout.map_or_else(|| "its idle timeout".to_owned(), |timeout| Human(timeout).to_string());
         self.idle_timeouts.insert(worker.clone(), text.clone());
         text
     }

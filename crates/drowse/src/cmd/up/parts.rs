@@ -45,9 +45,15 @@ pub(super) fn open_store(database: &Database, folder: &Folder) -> anyhow::Result
 
 fn percent(text: &str) -> String {
     text.bytes()
-        .map(|byte| {
-            if byte.is_ascii_alphanumeric() { char::from(byte).to_string() } else { format!("%{byte:02X}") }
-        })
+        .map(
+            |byte| {
+                if byte.is_ascii_alphanumeric() {
+                    char::from(byte).to_string()
+                } else {
+                    format!("%{byte:02X}")
+                }
+            },
+        )
         .collect()
 }
 

@@ -97,9 +97,9 @@ fn parse(text: &str, shown: &str) -> Parsed {
 fn database(url: &str) -> anyhow::Result<Database> {
     let text = format!("server.database = {}\n", toml::Value::String(url.to_owned()));
     let input = Input { file: "--database", text: &text, members: &[], variables: &[] };
-    let config = config::parse(&input).strict().map_err(|problems| {
-        anyhow!("{}", problems.first().map_or_else(String::new, Problem::message))
-    });
+    let config = config::parse(&input)
+        .strict()
+        .map_err(|problems| anyhow!("{}", problems.first().map_or_else(String::new, Problem::message)));
     Ok(config.context("--database")?.server.database)
 }
 
