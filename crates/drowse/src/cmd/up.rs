@@ -45,7 +45,7 @@ pub(crate) struct Args {
     /// Where the API answers, instead of what the file says.
     #[arg(long, value_name = "ADDR")]
     listen: Option<SocketAddr>,
-    /// sqlite://FILE or postgres://…, instead of what the file says.
+    /// `sqlite://FILE` or `postgres://…`, instead of what the file says.
     #[arg(long, value_name = "URL")]
     database: Option<String>,
     /// Leave frozen what is frozen at the end, for a restart that follows at once.

@@ -1,5 +1,6 @@
 //! From the first look to the last: what is started in which order, what signals do, and how it ends.
 
+use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
@@ -203,7 +204,7 @@ fn farewell(left: &Left) -> String {
     {
         if !ids.is_empty() {
             let names: Vec<&str> = ids.iter().map(drowse_core::id::WorkerId::as_str).collect();
-            text.push_str(&format!("; {what}: {}", names.join(", ")));
+            let _ = write!(text, "; {what}: {}", names.join(", "));
         }
     }
     text.push('\n');

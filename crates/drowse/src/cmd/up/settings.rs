@@ -62,7 +62,7 @@ impl Settings {
         if let Some(database) = &database {
             config.server.database = database.clone();
         }
-        let listed = config
+        let workers = config
             .workers
             .iter()
             .map(|worker| {
@@ -72,7 +72,7 @@ impl Settings {
                 NewWorker::listed(worker).map_err(|error| anyhow!("{shown}: {error}"))
             })
             .collect::<anyhow::Result<_>>()?;
-        Ok(Self { config, listed, file, listen, database })
+        Ok(Self { config, listed: workers, file, listen, database })
     }
 
     pub(super) fn layers(&self) -> FileLayers {

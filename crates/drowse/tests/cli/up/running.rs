@@ -29,7 +29,7 @@ pub(crate) struct Ports {
 
 impl Folder {
     pub(crate) fn new() -> Self {
-        let folder = Self { folder: tempfile::tempdir().unwrap() };
+        let folder = Self { folder: tempfile::tempdir().expect("a folder for temporary files") };
         folder.rewrite(|_| String::new());
         folder
     }
@@ -55,11 +55,11 @@ impl Folder {
     pub(crate) fn rewrite(&self, change: impl FnOnce(String) -> String) {
         let file = self.folder.path().join("drowse.toml");
         let old = fs::read_to_string(&file).unwrap_or_default();
-        fs::write(file, change(old)).unwrap();
+        fs::write(file, change(old)).expect("the folder is ours");
     }
 
     pub(crate) fn data(&self) -> PathBuf {
-        self.folder.path().canonicalize().unwrap().join("data")
+        self.folder.path().canonicalize().expect("the folder is there").join("data")
     }
 
     fn command(&self, args: &[&str]) -> Command {
@@ -77,8 +77,9 @@ impl Folder {
     }
 
     pub(crate) fn start(&self, args: &[&str]) -> Up {
-        let mut child = self.command(args).stderr(Stdio::piped()).spawn().unwrap();
-        let stderr = child.stderr.take().unwrap();
+        let mut child =
+            self.command(args).stderr(Stdio::piped()).spawn().expect("cargo has built the binary");
+        let stderr = child.stderr.take().expect("it is piped");
         let (tell, told) = channel();
         std::thread::spawn(move || {
             for line in BufReader::new(stderr).lines().map_while(Result::ok) {
@@ -92,7 +93,7 @@ impl Folder {
 
     /// Expects that it does not come up, and says nothing on stdout.
     pub(crate) fn fails(&self, args: &[&str]) -> Output {
-        let output = self.command(args).output().unwrap();
+        let output = self.command(args).output().expect("cargo has built the binary");
         assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
         assert!(output.stdout.is_empty());
         output
@@ -155,14 +156,14 @@ impl Up {
     }
 
     pub(crate) fn kill(mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
+        self.child.kill().expect("it is our child");
+        self.child.wait().expect("it is our child");
     }
 
     /// Asks it to end, and waits until it has.
     pub(crate) fn end(&mut self) -> Option<i32> {
         signal("-TERM", &self.pid().to_string());
-        let code = self.child.wait().unwrap().code();
+        let code = self.child.wait().expect("it is our child").code();
         for line in self.lines.iter() {
             let _ = writeln!(self.told, "{line}");
         }
@@ -184,17 +185,18 @@ fn signal(which: &str, pid: &str) {
 }
 
 pub(crate) fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+    let bound = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+    bound.expect("a free port").port()
 }
 
 /// Asks a worker and reads its whole answer.
 #[track_caller]
 pub(crate) fn get(port: u16, path: &str) -> String {
-    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    write!(stream, "GET {path} HTTP/1.1\r\nhost: x\r\n\r\n").unwrap();
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("the door is open");
+    stream.set_read_timeout(Some(PATIENCE)).expect("patience is not zero");
+    write!(stream, "GET {path} HTTP/1.1\r\nhost: x\r\n\r\n").expect("the other side listens");
     let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
+    stream.read_to_string(&mut answer).expect("an answer");
     assert!(!answer.is_empty(), "closed without an answer");
     answer
 }
@@ -203,5 +205,6 @@ pub(crate) fn get(port: u16, path: &str) -> String {
 #[track_caller]
 pub(crate) fn pid_in(answer: &str) -> u32 {
     let rest = answer.split("pid ").nth(1).unwrap_or_else(|| panic!("no pid in {answer:?}"));
-    rest.split(',').next().unwrap().parse().unwrap()
+    let number = rest.split(',').next().and_then(|number| number.parse().ok());
+    number.unwrap_or_else(|| panic!("no pid in {answer:?}"))
 }
