@@ -164,7 +164,7 @@ impl Up {
     pub(crate) fn end(&mut self) -> Option<i32> {
         signal("-TERM", &self.pid().to_string());
         let code = self.child.wait().expect("it is our child").code();
-        for line in self.lines.iter() {
+        for line in &self.lines {
             let _ = writeln!(self.told, "{line}");
         }
         code
