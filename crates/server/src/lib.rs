@@ -1,5 +1,36 @@
-//! The server of Drowse. So far it holds the configuration that everything else will run on.
+//! The server of Drowse: the loop that looks, judges and acts, and the facade that everything else uses.
+//!
+//! - [`config`]: what the file says
+//! - [`Fleet`]: what the API, the page, the gate and the command line can ask for
+//! - [`Reconciler`]: the loop; deadlines, not scans
+//! - [`clock`], [`tasks`], [`crash`]: what is injected, so that a test can stop time and let the program die
+//!
+//! What must stay true: a status changes only in `change`, in a transaction that has locked the worker's row;
+//! drivers are asked only after the commit that says so.
 
 #![forbid(unsafe_code)]
 
+mod change;
+pub mod clock;
 pub mod config;
+pub mod crash;
+mod db;
+pub mod fleet;
+mod hands;
+mod ingest;
+mod meters;
+pub mod metrics;
+mod notices;
+mod picture;
+pub mod policies;
+mod reconcile;
+mod shared;
+pub mod spec;
+pub mod tasks;
+
+pub use change::power;
+pub use clock::Clock;
+pub use fleet::{ControlError, Fleet};
+pub use hands::Drivers;
+pub use reconcile::Reconciler;
+pub use shared::{CHECKS_AT_ONCE, Parts};

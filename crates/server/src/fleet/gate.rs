@@ -1,0 +1,110 @@
+//! What the front door asks for: count connections, wake, and tell when the worker answers.
+
+use std::sync::atomic::Ordering;
+
+use drowse_core::event::Event;
+use drowse_core::id::WorkerId;
+use drowse_core::refusal::Refusal;
+use drowse_core::signal::Signal;
+use drowse_core::status::{Status, StatusKind, WakeCause};
+use drowse_core::worker::Worker;
+use drowse_store::Lane;
+
+use super::{ControlError, Fleet};
+
+/// Why a worker did not wake.
+#[derive(Debug, thiserror::Error)]
+pub enum WakeRefused {
+    /// It may not be woken by a connection, or cannot be.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// It was being woken, and this is what became of it instead.
+    #[error("it did not come up: it is {status}")]
+    DidNotComeUp { status: StatusKind, message: String },
+    /// Anything else.
+    #[error(transparent)]
+    Control(ControlError),
+}
+
+impl From<ControlError> for WakeRefused {
+    fn from(error: ControlError) -> Self {
+        if let ControlError::Refused(refusal) = error { Self::Refused(refusal) } else { Self::Control(error) }
+    }
+}
+
+impl Fleet {
+    /// Tells of an edge of the count of connections to a worker through this process's front door: 0 → 1 with
+    /// `count` 1 before the first connection is served, 1 → 0 with `count` 0 after the last one has ended. What
+    /// is in between is for the door alone.
+    ///
+    /// The first connection is counted and the worker asked for in one transaction, so that no pause fits in
+    /// between. Where `wake_from` forbids it, it is refused and counts as nothing. The caller tells its edges
+    /// one after the other.
+    pub async fn connections(&self, id: &WorkerId, count: u64) -> Result<Worker, ControlError> {
+        let epoch = self.0.edges.fetch_add(1, Ordering::Relaxed);
+        let session = self.0.replica.clone();
+        let ((), worker) = self
+            .0
+            .change("connections", Lane::Wake, id, move |change| {
+                if count > 0 {
+                    change.apply(&Event::WakeRequested { cause: WakeCause::Connection })?;
+                }
+                change.locked.set_connections(&session, epoch, count, change.now)?;
+                // A connection and its close are activity.
+                let mut checked = change.tx.checked(change.locked.id())?;
+                checked.evidence.note_activity(change.now, Signal::Connections, change.now);
+                change.locked.save_checked(&checked)?;
+                change.tx.nudge(change.locked.id(), change.now)?;
+                Ok(())
+            })
+            .await?;
+        Ok(worker)
+    }
+
+    /// Notes bytes of a connection: O(1), written with the next flush. False: nothing can be written just now.
+    pub fn saw_bytes(&self, id: &WorkerId) -> bool {
+        self.0.saw_bytes(id)
+    }
+
+    /// Wakes a worker for a connection and waits until it answers. However many ask, it is woken once.
+    ///
+    /// There is no deadline here beyond that of the worker's own transition: whoever asks has one.
+    pub async fn wake(&self, id: &WorkerId) -> Result<Worker, WakeRefused> {
+        // Before the first look: what changes in between is not missed.
+        let mut changes = self.0.notices.worker(id);
+        let asked_at = self.0.clock.now();
+        let event = Event::WakeRequested { cause: WakeCause::Connection };
+        let (_, mut worker) =
+            self.0.change("wake", Lane::Wake, id, move |change| change.apply(&event)).await?;
+        let was_awake = matches!(worker.status, Status::Running { .. });
+        loop {
+            let message = match &worker.status {
+                Status::Running { .. } => {
+                    if !was_awake {
+                        self.0.metrics.woke(self.0.clock.now().since(asked_at));
+                    }
+                    return Ok(worker);
+                }
+                // On its way, or on its way to sleep with our wake noted down.
+                Status::Waking { .. }
+                | Status::Provisioning { .. }
+                | Status::Pausing { wake: Some(_), .. }
+                | Status::Stopping { wake: Some(_), .. } => {
+                    changes.next().await;
+                    worker = self.picture(id).await?.0.worker;
+                    continue;
+                }
+                Status::Failed { message, .. } => message.clone(),
+                Status::Pausing { .. }
+                | Status::Paused { .. }
+                | Status::Stopping { .. }
+                | Status::Stopped { .. }
+                | Status::Draining { .. }
+                | Status::Terminating { .. }
+                | Status::Terminated { .. }
+                | Status::Unknown { .. } => String::new(),
+            };
+            return Err(WakeRefused::DidNotComeUp { status: worker.status.kind(), message });
+        }
+    }
+}

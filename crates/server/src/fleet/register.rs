@@ -1,0 +1,213 @@
+//! Workers come onto the books, are changed, and leave them.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use drowse_core::event::Event;
+use drowse_core::id::WorkerId;
+use drowse_core::policy::{Policy, Selectors};
+use drowse_core::worker::Worker;
+use drowse_store::{Lane, Listing, NewEvent, Registered, Removal};
+use serde_json::json;
+
+use super::{ControlError, Fleet};
+use crate::spec::{NewWorker, WorkerSpec};
+
+/// What became of a registration.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Registration {
+    pub worker: Worker,
+    /// It had been on the books before and is back.
+    pub is_back: bool,
+}
+
+/// What is to be changed about a worker; what is `None` stays.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Patch {
+    pub region: Option<Option<String>>,
+    pub kind: Option<Option<String>>,
+    pub group: Option<Option<String>>,
+    pub owner: Option<Option<String>>,
+    pub in_service: Option<bool>,
+    pub spec: Option<WorkerSpec>,
+}
+
+/// Where the workers of this process are: sites matter once several replicas share a database.
+const SITE: &str = "local";
+
+/// How many workers are read at once.
+const PAGE: usize = 1_000;
+
+impl Fleet {
+    /// Puts a worker on the books. It is looked at at once.
+    pub async fn register(&self, new: NewWorker, by: &str) -> Result<Registration, ControlError> {
+        if !self.0.hands.drivers().has(new.spec.driver.kind()) {
+            let message = format!("there is no {} driver here", new.spec.driver.kind());
+            return Err(ControlError::invalid("driver", message));
+        }
+        let (shared, by, id) = (Arc::clone(&self.0), by.to_owned(), new.id.clone());
+        let registration = self
+            .0
+            .db
+            .tx("register", Lane::Ordinary, move |tx| {
+                let now = shared.clock.now();
+                let mut worker =
+                    Worker::registered(new.id.clone(), new.spec.driver.kind(), &Policy::default(), now);
+                worker.selectors = Selectors { worker: new.id.to_string(), ..new.selectors };
+                worker.is_routed = new.spec.listen.is_some();
+                worker.in_service = new.in_service;
+                let registered = tx.register(&worker, SITE, &spec_json(&new.spec)?, now)?;
+                if registered == Registered::Exists {
+                    return Err(ControlError::conflict(format!("there is a worker {} already", new.id)));
+                }
+                tx.append(NewEvent {
+                    at: now,
+                    worker: Some(new.id.clone()),
+                    kind: "worker.registered".to_owned(),
+                    doc: json!({ "by": by, "driver": worker.driver }),
+                });
+                Ok(Registration { worker, is_back: registered == Registered::Again })
+            })
+            .await?;
+        self.0.meters.forget(&id);
+        self.0.hands.reconfigured(&id);
+        self.0.notices.worker_changed(&id);
+        self.0.queue.nudge();
+        Ok(registration)
+    }
+
+    /// Changes what a worker is; it is judged at once by the policy that applies to it then.
+    pub async fn patch(&self, id: &WorkerId, patch: Patch, by: &str) -> Result<Worker, ControlError> {
+        let by = by.to_owned();
+        let ((), worker) = self
+            .0
+            .change("patch", Lane::Ordinary, id, move |change| {
+                let mut worker = change.worker();
+                let Selectors { region, kind, group, owner, .. } = &mut worker.selectors;
+                for (field, value) in
+                    [(region, patch.region), (kind, patch.kind), (group, patch.group), (owner, patch.owner)]
+                {
+                    if let Some(value) = value {
+                        *field = value;
+                    }
+                }
+                worker.in_service = patch.in_service.unwrap_or(worker.in_service);
+                if let Some(spec) = &patch.spec {
+                    if spec.driver.kind() != worker.driver {
+                        return Err(ControlError::invalid("driver", "a worker keeps its driver"));
+                    }
+                    worker.is_routed = spec.listen.is_some();
+                    let site = change.locked.record().site.clone();
+                    change.locked.reconfigure(&site, &spec_json(spec)?)?;
+                }
+                change.locked.save(&worker, Some(change.now))?;
+                change.journal("worker.changed", json!({ "by": by }));
+                Ok(())
+            })
+            .await?;
+        self.0.hands.reconfigured(id);
+        Ok(worker)
+    }
+
+    /// Takes a worker off the books without touching it. Refused while it is frozen or about to be: nothing
+    /// would ever wake it.
+    pub async fn remove(&self, id: &WorkerId, by: &str) -> Result<(), ControlError> {
+        let (worker, shared, by) = (id.clone(), Arc::clone(&self.0), by.to_owned());
+        let spec = self
+            .0
+            .db
+            .tx("remove", Lane::Ordinary, move |tx| {
+                let now = shared.clock.now();
+                let locked =
+                    tx.lock_worker(&worker)?.ok_or_else(|| ControlError::NotFound(worker.clone()))?;
+                let spec = locked.record().spec.clone();
+                match locked.remove(now)? {
+                    Removal::Removed => {}
+                    Removal::Refused { status } => {
+                        let message = format!("it is {status}, and nothing would wake it: resume it first");
+                        return Err(ControlError::conflict(message));
+                    }
+                }
+                tx.append(NewEvent {
+                    at: now,
+                    worker: Some(worker),
+                    kind: "worker.removed".to_owned(),
+                    doc: json!({ "by": by }),
+                });
+                Ok(spec)
+            })
+            .await?;
+        if let Ok(spec) = serde_json::from_value::<WorkerSpec>(spec) {
+            // It is off the books either way; a driver that does not answer forgets it at the next start.
+            let _ = self.0.hands.forget(id, &spec).await;
+        }
+        self.0.meters.forget(id);
+        self.0.gone.note(id, None);
+        self.0.notices.worker_changed(id);
+        Ok(())
+    }
+
+    /// Makes the books agree with the file: what it lists is on them as it says, what it no longer lists leaves
+    /// them. A worker that sleeps is woken first and leaves with the next start.
+    pub async fn sync_listed(&self, listed: Vec<NewWorker>) -> Result<(), ControlError> {
+        let names: BTreeSet<WorkerId> = listed.iter().map(|new| new.id.clone()).collect();
+        for new in listed {
+            match self.get(&new.id).await {
+                Ok(card) => self.refresh(&card, new).await?,
+                Err(ControlError::NotFound(_)) => {
+                    self.register(new, FILE).await?;
+                }
+                Err(other) => return Err(other),
+            }
+        }
+        let mut listing = Listing { limit: PAGE, ..Listing::default() };
+        loop {
+            let page = self.list(listing.clone()).await?;
+            for card in page.iter().filter(|card| card.spec.is_listed && !names.contains(card.record.id())) {
+                self.unlist(card.record.id()).await?;
+            }
+            match page.last() {
+                Some(last) if page.len() == PAGE => listing.after = Some(last.record.id().clone()),
+                Some(_) | None => return Ok(()),
+            }
+        }
+    }
+
+    async fn refresh(&self, card: &super::WorkerCard, new: NewWorker) -> Result<(), ControlError> {
+        let selectors = Selectors { worker: new.id.to_string(), ..new.selectors };
+        if card.spec == new.spec && card.worker.selectors == selectors {
+            return Ok(());
+        }
+        let patch = Patch {
+            region: Some(selectors.region),
+            kind: Some(selectors.kind),
+            group: Some(selectors.group),
+            owner: Some(selectors.owner),
+            in_service: None,
+            spec: Some(new.spec),
+        };
+        self.patch(&new.id, patch, FILE).await.map(|_| ())
+    }
+
+    async fn unlist(&self, id: &WorkerId) -> Result<(), ControlError> {
+        match self.remove(id, FILE).await {
+            Err(ControlError::Conflict { .. }) => {
+                let resume = Event::ResumeRequested { by: FILE.to_owned() };
+                let outcome =
+                    self.0.change("unlist", Lane::Ordinary, id, move |change| change.apply(&resume)).await;
+                match outcome {
+                    Ok(_) | Err(ControlError::Refused(_)) => Ok(()),
+                    Err(other) => Err(other),
+                }
+            }
+            other => other,
+        }
+    }
+}
+
+/// Who did it, when the file did.
+const FILE: &str = "file";
+
+fn spec_json(spec: &WorkerSpec) -> Result<serde_json::Value, ControlError> {
+    serde_json::to_value(spec).map_err(|error| ControlError::invalid("spec", error.to_string()))
+}

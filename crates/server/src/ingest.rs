@@ -1,0 +1,190 @@
+//! Evidence that arrives by itself: bytes through the front door, later what agents say.
+//!
+//! It is kept in memory, the newest of each worker and source, and written in one batch a second: a byte is O(1)
+//! and re-arms no timer. What must stay true is that nobody is put to sleep while evidence to the contrary waits
+//! here. Three things see to it:
+//! - flushes are one after the other, and each says up to when everything is written;
+//! - a pause goes ahead only after a flush that began after it was judged (the barrier);
+//! - after its commit a flush looks whom it touched, and who is on the way to sleep is woken.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use drowse_core::Timestamp;
+use drowse_core::event::Event;
+use drowse_core::id::WorkerId;
+use drowse_store::{Arrival, Lane, Replica, RouterSession, StoreError};
+
+use crate::shared::{Shared, lock};
+
+/// How often evidence is written.
+pub(crate) const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
+
+/// How long this replica and its router are taken for alive after they last said so.
+const ALIVE_FOR: Duration = Duration::from_secs(15);
+
+/// How often they say so.
+const ANNOUNCE_INTERVAL: Duration = Duration::from_secs(5);
+
+/// Whoever cannot write for this long takes in nothing more.
+const GIVES_UP_AFTER: Duration = Duration::from_secs(3);
+
+/// Evidence on its way.
+#[derive(Debug, Default)]
+pub(crate) struct Ingest {
+    buffer: Mutex<Buffer>,
+    /// Held during a flush. A second one beside it would say "all written up to now" while the first has not
+    /// committed what it took.
+    flushing: tokio::sync::Mutex<Flushing>,
+}
+
+#[derive(Debug, Default)]
+struct Buffer {
+    arrivals: HashMap<(WorkerId, &'static str), Arrival>,
+    /// What a flush has taken and not yet committed.
+    in_transit: HashMap<WorkerId, Timestamp>,
+    /// Since when nothing could be written.
+    failing_since: Option<Timestamp>,
+}
+
+#[derive(Debug, Default)]
+struct Flushing {
+    announced_at: Option<Timestamp>,
+}
+
+/// Bytes through the front door.
+pub(crate) const ROUTER: &str = "router";
+
+impl Shared {
+    /// Notes that a worker was in use, by bytes through the front door. False: it cannot be written, so whoever
+    /// brings it must not rely on it.
+    pub(crate) fn saw_bytes(&self, worker: &WorkerId) -> bool {
+        let mut buffer = lock(&self.ingest.buffer);
+        // Under the lock, as in a flush: what is noted after a flush took the buffer is not older than it.
+        let now = self.clock.now();
+        if buffer.failing_since.is_some_and(|since| now.since(since) >= GIVES_UP_AFTER) {
+            return false;
+        }
+        let arrival = buffer.arrivals.entry((worker.clone(), ROUTER)).or_insert_with(|| Arrival {
+            worker: worker.clone(),
+            source: ROUTER.to_owned(),
+            boot: None,
+            activity_at: None,
+            read_at: now,
+            doc: serde_json::Value::Null,
+        });
+        // A tick later than now: at the very instant of a decision it must still count as newer, because the
+        // decision may have looked into the buffer before.
+        arrival.activity_at = Some(now + Duration::from_micros(1));
+        arrival.read_at = now;
+        true
+    }
+
+    /// The newest activity of a worker that is not yet written.
+    ///
+    /// Asked under the worker's lock when a pause commits: what arrived between the barrier and the commit is
+    /// older than the intent, so that no later flush would undo it.
+    pub(crate) fn unwritten_activity(&self, worker: &WorkerId) -> Option<Timestamp> {
+        let buffer = lock(&self.ingest.buffer);
+        let waiting = buffer.arrivals.get(&(worker.clone(), ROUTER)).and_then(|arrival| arrival.activity_at);
+        waiting.max(buffer.in_transit.get(worker).copied())
+    }
+
+    /// Whether evidence can be taken in.
+    pub(crate) fn takes_evidence(&self) -> bool {
+        let failing = lock(&self.ingest.buffer).failing_since;
+        failing.is_none_or(|since| self.clock.now().since(since) < GIVES_UP_AFTER)
+    }
+
+    /// Writes what has arrived, and that everything up to now is written.
+    pub(crate) async fn flush(self: &Arc<Self>) -> Result<(), StoreError> {
+        let mut flushing = self.ingest.flushing.lock().await;
+        let (through, batch) = {
+            let mut buffer = lock(&self.ingest.buffer);
+            let arrivals: Vec<Arrival> = buffer.arrivals.drain().map(|(_, arrival)| arrival).collect();
+            buffer.in_transit = arrivals
+                .iter()
+                .filter_map(|arrival| arrival.activity_at.map(|at| (arrival.worker.clone(), at)))
+                .collect();
+            (self.clock.now(), arrivals)
+        };
+        let outcome = self.write_batch(&mut flushing, through, &batch).await;
+        match outcome {
+            Ok(touched) => {
+                let mut buffer = lock(&self.ingest.buffer);
+                buffer.failing_since = None;
+                buffer.in_transit.clear();
+                drop(buffer);
+                for worker in touched {
+                    self.wake_touched(worker);
+                }
+                Ok(())
+            }
+            Err(error) => {
+                self.put_back(batch, through);
+                self.metrics.count(|counted| counted.failed_flushes += 1);
+                Err(error)
+            }
+        }
+    }
+
+    async fn write_batch(
+        &self,
+        flushing: &mut Flushing,
+        through: Timestamp,
+        batch: &[Arrival],
+    ) -> Result<Vec<WorkerId>, StoreError> {
+        if flushing.announced_at.is_none_or(|at| through >= at + ANNOUNCE_INTERVAL) {
+            self.announce(through).await?;
+            flushing.announced_at = Some(through);
+        }
+        let (replica, batch) = (self.replica.clone(), batch.to_vec());
+        let flushed =
+            self.db.run("flush", move |store| store.flush_evidence(&replica, &batch, through)).await?;
+        Ok(flushed.touched.into_iter().map(|touched| touched.worker).collect())
+    }
+
+    /// Says that this replica and its router are alive.
+    async fn announce(&self, now: Timestamp) -> Result<(), StoreError> {
+        let (id, started_at) = (self.replica.clone(), self.started_at);
+        self.db
+            .tx("announce", Lane::Ordinary, move |tx| {
+                let alive_until = now + ALIVE_FOR;
+                tx.announce_replica(&Replica {
+                    id: id.clone(),
+                    doc: serde_json::Value::Null,
+                    started_at,
+                    alive_until,
+                    // Only a flush moves this on; a new replica has nothing from before its start.
+                    flushed_through: Some(started_at),
+                })?;
+                tx.renew_session(&RouterSession { id, started_at, alive_until })
+            })
+            .await
+    }
+
+    /// It could not be written: it is kept, and what has arrived since is newer.
+    fn put_back(&self, batch: Vec<Arrival>, since: Timestamp) {
+        let mut buffer = lock(&self.ingest.buffer);
+        buffer.failing_since.get_or_insert(since);
+        buffer.in_transit.clear();
+        for arrival in batch {
+            buffer.arrivals.entry((arrival.worker.clone(), ROUTER)).or_insert(arrival);
+        }
+    }
+
+    /// A worker was in use after it was decided to put it to sleep.
+    ///
+    /// The evidence was on its way while the pause committed: the barrier had waited for the flush before this
+    /// one. The pause is undone, whatever stage it is in.
+    fn wake_touched(self: &Arc<Self>, worker: WorkerId) {
+        let shared = Arc::clone(self);
+        self.tasks.spawn(async move {
+            // Refused or failed, the next check of the worker looks at the same evidence again.
+            let _ = shared
+                .change("touched", Lane::Wake, &worker, |change| change.apply(&Event::ActivityArrived))
+                .await;
+        });
+    }
+}

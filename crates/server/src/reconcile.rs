@@ -1,0 +1,162 @@
+//! The loop: deadlines, not scans.
+//!
+//! ```text
+//!   due workers ──claim──▶ check ──▶ look, read, judge ──▶ one transaction ──▶ effects ──▶ driver
+//!        ▲                                                       │                            │
+//!        └───────────── next_check_at, nudges ◀──────────────────┴──────── answers ◀──────────┘
+//! ```
+//!
+//! Each worker has one instant at which it is looked at next, in the store. The loop sleeps until the earliest
+//! of them or until somebody nudges it. What a driver answers comes back as an event, with the intent that it
+//! belongs to; what gets lost on the way is found again by the next look, because an intent that is open is due
+//! at its deadline.
+
+mod act;
+mod check;
+mod effects;
+mod hints;
+mod queue;
+mod recover;
+mod signals;
+mod sweep;
+mod transition;
+mod work;
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use drowse_core::Timestamp;
+use drowse_core::brake::Trouble;
+use drowse_store::{Lane, StoreError};
+
+pub(crate) use queue::Queue;
+pub(crate) use work::Work;
+
+use crate::fleet::Fleet;
+use crate::ingest::FLUSH_INTERVAL;
+use crate::shared::{Shared, lock};
+
+/// How long a check may take. A replica that died is replaced after this time, and so is one that hangs.
+const CLAIM_FOR: Duration = Duration::from_secs(30);
+
+/// How often what is over is swept.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(10);
+
+/// A loop that comes this much later than it meant to has not seen what it should have.
+const STALLED: Duration = Duration::from_secs(10);
+
+/// The loop of one replica.
+#[derive(Clone, Debug)]
+pub struct Reconciler {
+    shared: Arc<Shared>,
+    done: Arc<Mutex<LastDone>>,
+}
+
+#[derive(Debug, Default)]
+struct LastDone {
+    flushed_at: Option<Timestamp>,
+    swept_at: Option<Timestamp>,
+}
+
+impl Reconciler {
+    pub fn new(fleet: &Fleet) -> Self {
+        Self { shared: Arc::clone(&fleet.0), done: Arc::default() }
+    }
+
+    /// Takes over what a former life left behind. To be called once, before the first tick.
+    pub async fn start(&self) -> Result<(), StoreError> {
+        self.shared.recover().await?;
+        self.shared.heed_hints();
+        self.shared.is_ready.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    /// Does everything that is due, and answers with when to come again. What takes time is started and goes on
+    /// by itself.
+    pub async fn tick(&self) -> Result<Timestamp, StoreError> {
+        let now = self.shared.clock.now();
+        let is_due = |last: Option<Timestamp>, every: Duration| last.is_none_or(|last| now >= last + every);
+        if is_due(lock(&self.done).flushed_at, FLUSH_INTERVAL) {
+            lock(&self.done).flushed_at = Some(now);
+            // It is kept and tried again; until it is written nobody is put to sleep.
+            let _ = self.shared.flush().await;
+            self.shared.tend_brake().await?;
+        }
+        if is_due(lock(&self.done).swept_at, SWEEP_INTERVAL) {
+            lock(&self.done).swept_at = Some(now);
+            self.shared.sweep().await?;
+        }
+        let next_due = self.claim_due(now).await?;
+        let next_flush = now + FLUSH_INTERVAL;
+        Ok(next_due.map_or(next_flush, |due| due.min(next_flush)))
+    }
+
+    /// Starts a check of everybody who is due, as far as there is room; when the next one is due.
+    #[expect(
+        clippy::redundant_closure_for_method_calls,
+        reason = "a method is not general over its lifetime"
+    )]
+    async fn claim_due(&self, now: Timestamp) -> Result<Option<Timestamp>, StoreError> {
+        loop {
+            let room = self.shared.queue.room();
+            let due = self.shared.db.read(|view| view.next_due_at()).await?;
+            if due.is_none_or(|due| due > now) {
+                return Ok(due);
+            }
+            if room == 0 {
+                // Whoever finishes nudges the loop.
+                return Ok(None);
+            }
+            let by = self.shared.replica.clone();
+            let claimed = self
+                .shared
+                .db
+                .tx("claim", Lane::Ordinary, move |tx| tx.claim_due(&by, now, now + CLAIM_FOR, room, None))
+                .await?;
+            if claimed.is_empty() {
+                return Ok(Some(now + Duration::from_millis(100)));
+            }
+            if let Some(due) = due {
+                self.shared.metrics.lag(now.since(due));
+            }
+            for claimed in claimed {
+                self.shared.begin_check(claimed);
+            }
+        }
+    }
+
+    /// Ticks until `stop` is over.
+    pub async fn run(&self, stop: impl Future<Output = ()>) {
+        let mut stop = std::pin::pin!(stop);
+        loop {
+            let nudged = self.shared.queue.nudged();
+            let before = self.shared.clock.now();
+            let next = match self.tick().await {
+                Ok(next) => next,
+                // The store is away: nothing is decided, and a moment later it may be back.
+                Err(_) => before + FLUSH_INTERVAL,
+            };
+            tokio::select! {
+                biased;
+                () = &mut stop => return,
+                () = nudged => {}
+                () = self.shared.clock.sleep_until(next) => {}
+            }
+            self.look_at_the_clock(next).await;
+        }
+    }
+
+    async fn look_at_the_clock(&self, meant: Timestamp) {
+        let late = self.shared.clock.now().since(meant);
+        let trouble = if self.shared.clock.jumped().is_some() {
+            Some(Trouble::ClockJumped)
+        } else {
+            (late >= STALLED).then_some(Trouble::LoopStalled)
+        };
+        if let Some(trouble) = trouble {
+            // Without the store nothing is paused anyway.
+            let _ = self.shared.note_trouble(trouble).await;
+        }
+    }
+}

@@ -1,0 +1,307 @@
+//! The end of a check: the verdict, and the transaction that acts on it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use drowse_core::Timestamp;
+use drowse_core::event::Event;
+use drowse_core::evidence::{Read, UnknownFor};
+use drowse_core::machine::{Fence, Judged};
+use drowse_core::reason::PauseReason;
+use drowse_core::schedule;
+use drowse_core::signal::{Signal, UnknownCause};
+use drowse_core::status::StatusKind;
+use drowse_core::verdict::{Action, Use, Verdict, Warned, Warning, WarningKind};
+use drowse_store::{Claimed, Finished, Lane, SpanLane};
+use serde_json::json;
+
+use crate::change::Change;
+use crate::fleet::{ControlError, Detection, journal_ended};
+use crate::picture::Picture;
+use crate::shared::{Shared, lock};
+
+/// How soon a decision that was overtaken is made anew.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// What is to be written down beside the verdict.
+#[derive(Debug, Default)]
+struct Notes {
+    warnings: Vec<Warning>,
+    would_sleep: Option<PauseReason>,
+    unknown_alert: bool,
+}
+
+impl Shared {
+    /// Judges what was read, and acts on it.
+    pub(super) async fn decide(
+        self: &Arc<Self>,
+        claimed: &Claimed,
+        mut picture: Picture,
+    ) -> Result<Option<Detection>, ControlError> {
+        let began_at = picture.began_at;
+        if picture.resolved.policy.scale_down {
+            picture.can_scale_down = self.can_scale_down(&picture).await?;
+        }
+        let now = self.clock.now();
+        let mut verdict = picture.judge(Some(began_at), now);
+        if verdict.action == Action::AskAgent {
+            // Nobody speaks for the agent yet, so it does not answer: that is unknown, and never quiet.
+            picture.record(Signal::Activity, Read::unknown(UnknownCause::NoAnswer, now), now);
+            verdict = picture.judge(Some(began_at), now);
+        }
+        let notes = note(&mut picture, &verdict, now);
+        if matches!(verdict.action, Action::Sleep { .. } | Action::ScaleDown) {
+            // The barrier: what had arrived when this was judged is written before it is acted on. Should it
+            // fail, the checklist finds that out.
+            let _ = self.flush().await;
+        }
+        let shared = Arc::clone(self);
+        let (stamp, judged) = (claimed.clone(), picture.clone());
+        let (finished, worker) = self
+            .change("check", Lane::Ordinary, &claimed.worker, move |change| {
+                shared.write_check(change, &stamp, judged, &verdict, &notes)
+            })
+            .await?;
+        let is_unknown = verdict.used == Use::Unknown && verdict.status == StatusKind::Running;
+        let unknown_since = picture.checked.evidence.unknown.map(|unknown| unknown.since);
+        self.gone.note(&claimed.worker, unknown_since.filter(|_| is_unknown));
+        match finished {
+            Finished::Written => {
+                self.meters.keep(&claimed.worker, &picture.totals, picture.interval());
+                if verdict.action == Action::ScaleDown {
+                    let region = picture.worker.selectors.region.clone();
+                    lock(&self.scaled_down).insert(region, now);
+                }
+                Ok(Some(Detection::new(&picture, &verdict, &worker)))
+            }
+            Finished::Overtaken | Finished::Lost => {
+                self.metrics.count(|counted| counted.overtaken += 1);
+                Ok(None)
+            }
+        }
+    }
+
+    /// Writes the result of a check, under the worker's lock.
+    fn write_check(
+        &self,
+        change: &mut Change<'_>,
+        claimed: &Claimed,
+        mut picture: Picture,
+        verdict: &Verdict,
+        notes: &Notes,
+    ) -> Result<Finished, ControlError> {
+        let epoch = picture.book.epoch();
+        let record = change.locked.record();
+        let is_stale = change.worker().generation != picture.worker.generation;
+        if is_stale || record.claim_gen != claimed.claim_gen {
+            let generation = picture.worker.generation;
+            return Ok(change.tx.finish_check(claimed, generation, None, epoch, None, change.now)?);
+        }
+        // A connection may have been noted while this check was under way; its activity stays.
+        let stored = change.tx.checked(&claimed.worker)?.evidence;
+        if let (Some(at), Some(by)) = (stored.last_activity_at(), stored.last_activity_by()) {
+            picture.checked.evidence.note_activity(at, by, change.now);
+        }
+        self.write_notes(change, notes);
+        write_history(change, &picture, verdict)?;
+        expire_leases(change)?;
+        if picture.worker.gpu_was_read && !change.worker().gpu_was_read {
+            let worker = drowse_core::worker::Worker { gpu_was_read: true, ..change.worker() };
+            change.locked.save(&worker, None)?;
+        }
+        let next = match self.event(change, claimed, &picture, verdict)? {
+            None => verdict.next_check_at,
+            Some(event) => match change.apply(&event) {
+                Ok(_) => change.worker().status.deadline().unwrap_or(change.now),
+                // Overtaken between the verdict and the lock.
+                Err(ControlError::Refused(_)) => verdict.next_check_at.min(change.now + AGAIN),
+                Err(other) => return Err(other),
+            },
+        };
+        let generation = change.worker().generation;
+        let checked = Some(&picture.checked);
+        Ok(change.tx.finish_check(claimed, generation, checked, epoch, Some(next), change.now)?)
+    }
+
+    /// The event that a verdict asks for, with what was judged and what is found under the lock.
+    fn event(
+        &self,
+        change: &Change<'_>,
+        claimed: &Claimed,
+        picture: &Picture,
+        verdict: &Verdict,
+    ) -> Result<Option<Event>, ControlError> {
+        let generation = picture.worker.generation;
+        let reason = match verdict.action {
+            Action::Sleep { reason } => reason,
+            Action::ScaleDown => PauseReason::ScaleDown,
+            Action::StopAfter => return Ok(Some(Event::StopAfterElapsed { generation })),
+            Action::TerminateAfter => return Ok(Some(Event::TerminateAfterElapsed { generation })),
+            Action::None | Action::AskAgent | Action::WouldSleep { .. } => {
+                return Ok(asleep_event(change, picture));
+            }
+        };
+        let fence = self.fence(change, claimed, picture, verdict)?;
+        Ok(Some(match reason {
+            PauseReason::MaxRuntime => Event::MaxRuntimeReached { fence },
+            PauseReason::Schedule => Event::ScheduleSaidSleep { force: verdict.is_forced, fence },
+            PauseReason::ScaleDown => Event::ScaleDownConfirmed { fence },
+            PauseReason::IdleTimeout | PauseReason::Manual | PauseReason::External => {
+                Event::IdleConfirmed { fence }
+            }
+        }))
+    }
+
+    /// The commit checklist.
+    fn fence(
+        &self,
+        change: &Change<'_>,
+        claimed: &Claimed,
+        picture: &Picture,
+        verdict: &Verdict,
+    ) -> Result<Fence, ControlError> {
+        let mut found = change.locked.found(verdict.at, change.now)?;
+        found.activity_at = found.activity_at.max(self.unwritten_activity(&claimed.worker));
+        // Judged again with the holds and exemptions of this moment: whoever was spared since then is.
+        let mut again = picture.clone();
+        again.holds = change.locked.holds(change.now)?;
+        again.exempt = change.book.exempt(&picture.worker.selectors, change.now);
+        found.is_spared = again.judge(Some(picture.began_at), change.now).action != verdict.action;
+        let judged = Judged {
+            generation: picture.worker.generation,
+            boot: picture.worker.boot.clone(),
+            policy_epoch: picture.book.epoch(),
+            claim: claimed.claim_gen,
+            activity_at: picture.activity_at(),
+        };
+        Ok(Fence { judged, found })
+    }
+
+    fn write_notes(&self, change: &mut Change<'_>, notes: &Notes) {
+        for warning in &notes.warnings {
+            change.journal("worker.warned", json!(warning));
+        }
+        if let Some(reason) = notes.would_sleep {
+            change.journal("worker.would_pause", json!({ "reason": reason }));
+        }
+        if notes.unknown_alert {
+            change.journal("worker.unknown_alert", json!({}));
+        }
+        self.metrics.count(|counted| {
+            counted.warnings += notes.warnings.len() as u64;
+            counted.would_pause += u64::from(notes.would_sleep.is_some());
+            counted.unknown_alerts += u64::from(notes.unknown_alert);
+        });
+    }
+
+    /// Whether the region has more workers than it needs and its cooldown is over.
+    async fn can_scale_down(&self, picture: &Picture) -> Result<bool, ControlError> {
+        let region = picture.worker.selectors.region.clone();
+        let policy = &picture.resolved.policy;
+        // After a start of ours the cooldown counts from there: what was done before is not remembered.
+        let last = lock(&self.scaled_down).get(&region).copied().unwrap_or(self.started_at);
+        if self.clock.now() < last + policy.scale_down_cooldown {
+            return Ok(false);
+        }
+        let needed = policy.min_workers as usize;
+        let listing = drowse_store::Listing { limit: usize::from(u16::MAX), ..Default::default() };
+        let records = self.db.read(move |view| view.workers(&listing)).await?;
+        let counted = records.iter().filter(|record| {
+            let is_leaving = matches!(
+                record.status().kind(),
+                StatusKind::Draining | StatusKind::Terminating | StatusKind::Terminated
+            );
+            !is_leaving && record.without_terms().selectors.region == region
+        });
+        Ok(counted.count() > needed)
+    }
+}
+
+/// What wakes a sleeping worker without anybody asking: evidence that came late, a window that opened.
+fn asleep_event(change: &Change<'_>, picture: &Picture) -> Option<Event> {
+    let sleep = picture.worker.status.sleep()?;
+    let used_since = picture.activity_at().is_some_and(|at| at > sleep.at);
+    if picture.worker.status.kind() == StatusKind::Paused && used_since && sleep.is_undone_by_activity() {
+        // A flush had committed it, and we died before we could act on it.
+        return Some(Event::ActivityArrived);
+    }
+    let schedule = picture.resolved.policy.schedule.as_ref()?;
+    let seen = picture.checked_before.unwrap_or(picture.worker.created_at);
+    let wakes = |window: &schedule::Window| window.effect == schedule::Effect::KeepAwake { wake: true };
+    let has_opened = schedule.openings(seen, change.now).any(|(_, window)| wakes(window));
+    (has_opened && schedule.at(change.now).wake).then_some(Event::ScheduleSaidWake)
+}
+
+/// Takes into the evidence what the verdict says about the check itself.
+fn note(picture: &mut Picture, verdict: &Verdict, now: Timestamp) -> Notes {
+    let mut notes = Notes::default();
+    let checked = &mut picture.checked;
+    checked.evidence.streak = verdict.streak;
+    checked.evidence.last_check_at = Some(now);
+    if verdict.used == Use::Unknown && verdict.status == StatusKind::Running {
+        let unknown = checked.evidence.unknown.get_or_insert(UnknownFor { since: now, alerted_at: None });
+        if verdict.unknown_alert {
+            unknown.alerted_at = Some(now);
+            notes.unknown_alert = true;
+        }
+    } else {
+        checked.evidence.unknown = None;
+    }
+    for (warning, sent) in [
+        (verdict.idle_warning, &mut checked.idle_warned),
+        (verdict.runtime_warning, &mut checked.runtime_warned),
+        (verdict.schedule_warning, &mut checked.schedule_warned),
+    ] {
+        if let Some(warning) = warning {
+            *sent = Some(warning.sent(*sent, now));
+            notes.warnings.push(warning);
+        }
+    }
+    if let Action::WouldSleep { reason } = verdict.action {
+        // Once an episode, not at every check: the episode is known by what started the idle clock.
+        let key = Warned {
+            kind: WarningKind::Idle,
+            deadline: verdict.baseline.at,
+            first_at: now,
+            percent: 100.0,
+            is_fyi: true,
+        };
+        if checked.idle_warned.is_none_or(|told| told.deadline != key.deadline) {
+            checked.idle_warned = Some(key);
+            notes.would_sleep = Some(reason);
+        }
+    }
+    notes
+}
+
+/// History for the timeline: use, and time that nobody could see.
+fn write_history(change: &mut Change<'_>, picture: &Picture, verdict: &Verdict) -> Result<(), ControlError> {
+    let evidence = &picture.checked.evidence;
+    let unknown =
+        (verdict.used == Use::Unknown && verdict.status == StatusKind::Running).then_some("unknown");
+    change.locked.switch_span(SpanLane::Unknown, unknown, change.now)?;
+    let since = picture.checked_before.unwrap_or(picture.worker.created_at);
+    if let (Some(at), Some(by)) = (evidence.last_activity_at(), evidence.last_activity_by())
+        && at > since
+    {
+        // A counter tells that there was use since it was last read, not when.
+        let from = if by.is_pulled() { since } else { at };
+        change.tx.record_span(change.locked.id(), SpanLane::Activity, from, at, by.code())?;
+    }
+    Ok(())
+}
+
+fn expire_leases(change: &mut Change<'_>) -> Result<(), ControlError> {
+    let mut leases = change.locked.leases()?;
+    let ended = leases.expire(change.now);
+    let warned = leases.ceiling_warnings(change.now);
+    if ended.is_empty() && warned.is_empty() {
+        return Ok(());
+    }
+    change.locked.save_leases(&leases)?;
+    journal_ended(change, &ended);
+    for credential in warned {
+        change.journal("worker.lease_ceiling_near", json!({ "credential": credential }));
+    }
+    Ok(())
+}

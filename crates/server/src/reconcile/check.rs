@@ -1,0 +1,275 @@
+//! One check of one worker: look, read, judge, and one transaction that writes all of it or nothing.
+//!
+//! Before the transaction nothing is decided, and between the look and the transaction anything may happen. So
+//! the transaction locks the worker, finds out whether the claim, the status, the policy, the holds and the
+//! evidence are still what was judged, and only then acts. What was overtaken is dropped, and the worker is due
+//! again at once.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use drowse_core::Timestamp;
+use drowse_core::event::Event;
+use drowse_core::id::WorkerId;
+use drowse_core::signal::DriverKind;
+use drowse_core::status::{FailCause, Status, StatusKind};
+use drowse_core::worker::{Power, Worker};
+use drowse_drivers::{Error, Seen};
+use drowse_store::{Claimed, Finished, Lane};
+
+use super::{CLAIM_FOR, signals};
+use crate::fleet::{ControlError, Detection};
+use crate::hands::LOOK_WITHIN;
+use crate::picture::Picture;
+use crate::shared::Shared;
+use crate::spec::WorkerSpec;
+
+/// How soon a worker is looked at again that nobody can see.
+const LOOK_FOR: Duration = Duration::from_secs(15);
+
+/// How often a check on demand is tried before it answers with what is known.
+const MOST_TRIES: usize = 3;
+
+impl Shared {
+    /// Starts a check of a worker that is ours.
+    pub(super) fn begin_check(self: &Arc<Self>, claimed: Claimed) {
+        let shared = Arc::clone(self);
+        let place = self.queue.place();
+        self.tasks.spawn(async move {
+            // A check that fails leaves its claim, and with it the worker is due again when that is over.
+            if Box::pin(shared.check(&claimed)).await.is_err() {
+                shared.metrics.count(|counted| counted.failed_checks += 1);
+            }
+            drop(place);
+        });
+    }
+
+    /// Checks a worker on demand. One that is being checked already is waited for and then checked again:
+    /// whoever asks wants to know what is so now.
+    pub(crate) async fn check_now(self: &Arc<Self>, id: &WorkerId) -> Result<Detection, ControlError> {
+        // Some checks find something that changes the question, such as a worker that is gone.
+        for _ in 0..MOST_TRIES {
+            let mut finished = self.queue.finished();
+            let (worker, by, clock) = (id.clone(), self.replica.clone(), self.clock.clone());
+            let (claimed, record) = self
+                .db
+                .tx("claim", Lane::Ordinary, move |tx| {
+                    let now = clock.now();
+                    let claimed = tx.claim(&worker, &by, now, now + CLAIM_FOR)?;
+                    let record = tx.worker(&worker)?.filter(|record| record.removed_at.is_none());
+                    let record = record.ok_or(ControlError::NotFound(worker))?;
+                    Ok::<_, ControlError>((claimed, record))
+                })
+                .await?;
+            if let Some(claimed) = claimed {
+                let _place = self.queue.place();
+                if let Some(detection) = Box::pin(self.check(&claimed)).await? {
+                    return Ok(detection);
+                }
+                continue;
+            }
+            // A claim that a dead replica left is over by itself.
+            let until = record.claim_until.unwrap_or(self.clock.now());
+            tokio::select! {
+                biased;
+                _ = finished.changed() => {}
+                () = self.clock.sleep_until(until) => {}
+            }
+        }
+        let (shared, worker) = (Arc::clone(self), id.clone());
+        self.db
+            .read(move |view| {
+                let now = shared.clock.now();
+                let picture = Picture::load(view, &shared.policies, &worker, now)?;
+                let picture = picture.ok_or(ControlError::NotFound(worker))?;
+                Ok(Detection::new(&picture, &picture.judge(None, now), &picture.worker))
+            })
+            .await
+    }
+
+    /// One check. `None`: it was overtaken, and comes again.
+    pub(super) async fn check(
+        self: &Arc<Self>,
+        claimed: &Claimed,
+    ) -> Result<Option<Detection>, ControlError> {
+        let began_at = self.clock.now();
+        let (shared, id) = (Arc::clone(self), claimed.worker.clone());
+        let picture = self.db.read(move |view| Picture::load(view, &shared.policies, &id, began_at)).await?;
+        let Some(mut picture) = picture else { return Ok(None) };
+        self.metrics.count(|counted| counted.checks += 1);
+        let spec: WorkerSpec = serde_json::from_value(picture.record.spec.clone())
+            .map_err(|error| ControlError::invalid("spec", error.to_string()))?;
+        match picture.worker.status.kind() {
+            StatusKind::Pausing | StatusKind::Waking | StatusKind::Stopping | StatusKind::Terminating => {
+                return self.check_transition(claimed, &picture, &spec).await;
+            }
+            StatusKind::Draining => return self.check_drain(claimed, &picture).await,
+            StatusKind::Terminated => {
+                self.finish(claimed, &picture, None).await?;
+                return Ok(None);
+            }
+            StatusKind::Provisioning
+            | StatusKind::Running
+            | StatusKind::Paused
+            | StatusKind::Stopped
+            | StatusKind::Failed
+            | StatusKind::Unknown => {}
+        }
+        let seen = self.look(&picture, &spec).await;
+        match &seen {
+            Some(seen) if is_news(&picture.worker, seen) => {
+                return self.observed(claimed, &picture, seen.clone()).await;
+            }
+            Some(_) => {}
+            None => self.metrics.count(|counted| counted.driver_errors += 1),
+        }
+        match picture.worker.status.kind() {
+            StatusKind::Running if seen.is_some() => self.read_signals(&mut picture, &spec).await,
+            StatusKind::Running => signals::fail_all(&mut picture, self.clock.now()),
+            StatusKind::Provisioning | StatusKind::Unknown | StatusKind::Failed => {
+                return self.unseen(claimed, &picture).await;
+            }
+            StatusKind::Paused
+            | StatusKind::Stopped
+            | StatusKind::Pausing
+            | StatusKind::Waking
+            | StatusKind::Stopping
+            | StatusKind::Draining
+            | StatusKind::Terminating
+            | StatusKind::Terminated => {}
+        }
+        Box::pin(self.decide(claimed, picture)).await
+    }
+
+    /// Looks at the driver. `None`: it does not answer.
+    async fn look(&self, picture: &Picture, spec: &WorkerSpec) -> Option<Seen> {
+        let worker = &picture.worker;
+        let began_at = self.clock.now();
+        let looked = self.hands.look(&worker.id, spec).await;
+        let seen = match looked {
+            Ok(seen) => seen,
+            Err(Error::Gone) => {
+                let power = Power::Gone;
+                Seen { power, began_at, boot: None, boot_started_at: None, dated_at: None, exit_code: None }
+            }
+            Err(
+                Error::Refused { .. }
+                | Error::Unreachable { .. }
+                | Error::TimedOut { .. }
+                | Error::Unsupported { .. },
+            ) => return None,
+        };
+        // What Drowse makes itself, it makes now: it is on the books because somebody wants it to run.
+        let is_to_be_made = worker.status.kind() == StatusKind::Provisioning && seen.power == Power::Stopped;
+        if is_to_be_made && is_made_by_us(worker.driver) {
+            let driver = self.hands.of(&worker.id, spec).await.ok()?;
+            self.hands.call("make", driver.start(&worker.id, LOOK_WITHIN)).await.ok()?;
+            return self.hands.look(&worker.id, spec).await.ok();
+        }
+        Some(seen)
+    }
+
+    /// What was seen is not what we believe.
+    async fn observed(
+        self: &Arc<Self>,
+        claimed: &Claimed,
+        picture: &Picture,
+        seen: Seen,
+    ) -> Result<Option<Detection>, ControlError> {
+        let settled_at = picture.worker.status.since() + picture.worker.can.settle_for;
+        let event = Event::Observed(seen.observation(picture.worker.generation));
+        let epoch = picture.book.epoch();
+        let interval = picture.interval();
+        let stamp = claimed.clone();
+        self.change("observed", Lane::Ordinary, &claimed.worker, move |change| {
+            let next = match change.apply(&event) {
+                // Now we believe what we see, and the rest of the check follows at once.
+                Ok(_) if change.worker().suspicion.is_none() => change.now,
+                Ok(_) => change.now + interval,
+                // Too early to tell: the change before has not settled.
+                Err(ControlError::Refused(_)) => settled_at.max(change.now + Duration::from_millis(100)),
+                Err(other) => return Err(other),
+            };
+            let worker = change.worker();
+            let next = worker.status.deadline().map_or(next, |deadline| next.min(deadline));
+            change.tx.finish_check(&stamp, worker.generation, None, epoch, Some(next), change.now)?;
+            Ok(())
+        })
+        .await?;
+        Ok(None)
+    }
+
+    /// Nobody can see it, and nothing is known that could be judged.
+    async fn unseen(
+        self: &Arc<Self>,
+        claimed: &Claimed,
+        picture: &Picture,
+    ) -> Result<Option<Detection>, ControlError> {
+        let generation = picture.worker.generation;
+        let epoch = picture.book.epoch();
+        let is_provisioning = picture.worker.status.kind() == StatusKind::Provisioning;
+        let stamp = claimed.clone();
+        self.change("unseen", Lane::Ordinary, &claimed.worker, move |change| {
+            let deadline = change.worker().status.deadline();
+            if is_provisioning && deadline.is_some_and(|deadline| change.now >= deadline) {
+                match change.apply(&Event::DriverSilent { generation }) {
+                    Ok(_) | Err(ControlError::Refused(_)) => {}
+                    Err(other) => return Err(other),
+                }
+            }
+            let next = change.now + LOOK_FOR;
+            let generation = change.worker().generation;
+            change.tx.finish_check(&stamp, generation, None, epoch, Some(next), change.now)?;
+            Ok(())
+        })
+        .await?;
+        Ok(None)
+    }
+
+    /// Ends a check that found nothing to write.
+    pub(super) async fn finish(
+        self: &Arc<Self>,
+        claimed: &Claimed,
+        picture: &Picture,
+        next: Option<Timestamp>,
+    ) -> Result<Finished, ControlError> {
+        let (stamp, clock) = (claimed.clone(), self.clock.clone());
+        let (generation, epoch) = (picture.worker.generation, picture.book.epoch());
+        self.db
+            .tx("finish", Lane::Ordinary, move |tx| {
+                Ok(tx.finish_check(&stamp, generation, None, epoch, next, clock.now())?)
+            })
+            .await
+    }
+}
+
+/// Whether what was seen has to be told to the rules.
+fn is_news(worker: &Worker, seen: &Seen) -> bool {
+    let is_other_run = seen.boot.is_some() && seen.boot != worker.boot;
+    let has_suspicion = worker.suspicion.is_some();
+    match &worker.status {
+        Status::Running { .. } => seen.power != Power::Running || is_other_run || has_suspicion,
+        Status::Paused { .. } => seen.power != Power::Paused || has_suspicion,
+        Status::Stopped { .. } => seen.power != Power::Stopped || has_suspicion,
+        Status::Failed { cause: FailCause::CrashLoop, .. } => {
+            !matches!(seen.power, Power::Stopped | Power::Paused) || has_suspicion
+        }
+        Status::Provisioning { .. }
+        | Status::Unknown { .. }
+        | Status::Failed { cause: FailCause::Refused, .. } => true,
+        Status::Pausing { .. }
+        | Status::Waking { .. }
+        | Status::Stopping { .. }
+        | Status::Draining { .. }
+        | Status::Terminating { .. }
+        | Status::Terminated { .. } => false,
+    }
+}
+
+/// Whether a worker of this kind comes into being by our start; the others are made elsewhere and found here.
+const fn is_made_by_us(driver: DriverKind) -> bool {
+    match driver {
+        DriverKind::Process | DriverKind::Qemu | DriverKind::Sim => true,
+        DriverKind::Docker | DriverKind::Ec2 => false,
+    }
+}

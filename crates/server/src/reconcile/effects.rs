@@ -1,0 +1,331 @@
+//! What was decided is done: the driver is asked, and what it answers goes back to the rules.
+//!
+//! An effect is carried out only if its intent is still open, and its answer counts only for that intent. What
+//! is not answered is not guessed: the worker is looked at again, and at its deadline what the driver shows is
+//! adopted.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use drowse_core::Timestamp;
+use drowse_core::effect::Effect;
+use drowse_core::event::Event;
+use drowse_core::id::{IntentId, WorkerId};
+use drowse_core::refusal::Refusal;
+use drowse_core::status::Status;
+use drowse_core::worker::Power;
+use drowse_drivers::{Acted, Driver, Error, Hook, Seen, Stop, Terminate};
+use drowse_store::Lane;
+use tokio::net::TcpStream;
+use tokio::sync::Notify;
+
+use crate::fleet::ControlError;
+use crate::ingest::FLUSH_INTERVAL;
+use crate::picture::Picture;
+use crate::shared::Shared;
+use crate::spec::WorkerSpec;
+
+/// How soon a call that was not answered is made again.
+pub(super) const RETRY: Duration = Duration::from_secs(2);
+/// A call ends this long before its transition does, so that its answer can still be written.
+const MARGIN: Duration = Duration::from_secs(1);
+/// How long a `before_pause` hook may take.
+const HOOK_WITHIN: Duration = Duration::from_secs(10);
+/// How long one attempt to connect may take, and the pause between two.
+const PROBE_WITHIN: Duration = Duration::from_secs(1);
+const PROBE_PAUSE: Duration = Duration::from_millis(50);
+
+/// One effect on its way.
+struct Job<'a> {
+    id: &'a WorkerId,
+    spec: WorkerSpec,
+    picture: Picture,
+    driver: Arc<dyn Driver>,
+    is_newer: &'a Notify,
+}
+
+impl Job<'_> {
+    fn deadline(&self, now: Timestamp) -> Timestamp {
+        self.picture.worker.status.deadline().unwrap_or(now + RETRY)
+    }
+
+    fn within(&self, now: Timestamp) -> Duration {
+        self.deadline(now).since(now).saturating_sub(MARGIN).max(MARGIN)
+    }
+}
+
+impl Shared {
+    pub(super) async fn carry_out(self: &Arc<Self>, id: &WorkerId, effect: Effect, is_newer: &Notify) {
+        let (shared, worker) = (Arc::clone(self), id.clone());
+        let loaded = self
+            .db
+            .read(move |view| Picture::load(view, &shared.policies, &worker, shared.clock.now()))
+            .await;
+        // Without the store, or for a worker that was removed, nothing is done; the deadline finds it.
+        let Ok(Some(picture)) = loaded else { return };
+        if let Some(intent) = intent_of(effect)
+            && picture.worker.status.intent() != Some(intent)
+        {
+            return;
+        }
+        let Ok(spec) = serde_json::from_value::<WorkerSpec>(picture.record.spec.clone()) else { return };
+        let driver = match self.hands.of(id, &spec).await {
+            Ok(driver) => driver,
+            Err(error) => return self.unanswered(id, &error).await,
+        };
+        let job = Job { id, spec, picture, driver, is_newer };
+        match effect {
+            Effect::RunBeforePause { intent, .. } => self.before_pause(&job, intent).await,
+            Effect::RunAfterResume => self.after_resume(&job).await,
+            Effect::Freeze { intent } => self.freeze(&job, intent).await,
+            Effect::Thaw { intent } => self.wake_up(&job, intent, "thaw").await,
+            Effect::Start { intent, not_before } => {
+                tokio::select! {
+                    biased;
+                    () = self.clock.sleep_until(not_before) => self.wake_up(&job, intent, "start").await,
+                    () = is_newer.notified() => {}
+                }
+            }
+            Effect::Stop { intent, mode, grace, thaw_first } => {
+                let within = job.within(self.clock.now());
+                let stop = Stop { intent, mode, grace, thaw_first };
+                let answer = self.hands.call("stop", job.driver.stop(id, stop, within)).await;
+                self.done(&job, intent, answer, &[Power::Stopped, Power::Gone]).await;
+            }
+            Effect::Terminate { intent } => {
+                let grace = job.picture.worker.terms.grace;
+                let within = job.within(self.clock.now());
+                let terminate = Terminate { intent, grace };
+                let answer = self.hands.call("terminate", job.driver.terminate(id, terminate, within)).await;
+                let answer = match answer {
+                    Err(Error::Gone) => self.hands.look(id, &job.spec).await.map(Acted::AlreadyTrue),
+                    other => other,
+                };
+                self.done(&job, intent, answer, &[Power::Gone]).await;
+            }
+            // Done in the transaction that decided them.
+            Effect::Look { .. } | Effect::Snooze { .. } | Effect::EndHolds | Effect::EndLeasedTime => {}
+        }
+    }
+
+    async fn before_pause(self: &Arc<Self>, job: &Job<'_>, intent: IntentId) {
+        let command = job.picture.resolved.policy.before_pause.clone().unwrap_or_default();
+        let hook = Hook { name: "before_pause", command: &command };
+        let event = tokio::select! {
+            biased;
+            ended = self.hands.call("hook", job.driver.run_hook(job.id, hook, HOOK_WITHIN)) => match ended {
+                Ok(end) if end.code == 0 => Event::HookPassed { intent },
+                Ok(end) => {
+                    let message = format!("exit code {}: {}", end.code, end.output.trim());
+                    Event::HookVetoed { intent, message }
+                }
+                Err(error) => Event::HookVetoed { intent, message: error.to_string() },
+            },
+            // The pause was taken back while the hook ran: whoever waits does not wait for it.
+            () = job.is_newer.notified() => return,
+        };
+        self.answer(job.id, event).await;
+    }
+
+    async fn after_resume(&self, job: &Job<'_>) {
+        let command = job.picture.resolved.policy.after_resume.clone().unwrap_or_default();
+        if command.is_empty() {
+            return;
+        }
+        let hook = Hook { name: "after_resume", command: &command };
+        tokio::select! {
+            biased;
+            _ = self.hands.call("hook", job.driver.run_hook(job.id, hook, HOOK_WITHIN)) => {}
+            () = job.is_newer.notified() => {}
+        }
+    }
+
+    async fn freeze(self: &Arc<Self>, job: &Job<'_>, intent: IntentId) {
+        let within = job.within(self.clock.now());
+        let answer = self.hands.call("freeze", job.driver.freeze(job.id, within)).await;
+        let Some(seen) = self.settled(job, intent, answer, &[Power::Paused]).await else { return };
+        debug_assert_eq!(seen.power, Power::Paused);
+        self.wait_for_evidence(job).await;
+        // The barrier again: what was in use up to the freeze is written before anybody calls it paused.
+        let _ = self.flush().await;
+        let shared = Arc::clone(self);
+        let confirmed = self
+            .change("paused", Lane::Wake, job.id, move |change| {
+                let worker = change.worker();
+                if worker.status.intent() == Some(intent)
+                    && let Some(sleep) = worker.status.sleep()
+                {
+                    let written = change.tx.activity_at(&worker.id)?;
+                    let newest = written.max(shared.unwritten_activity(&worker.id));
+                    let is_held = !change.locked.holds(change.now)?.is_empty();
+                    if sleep.is_undone_by_activity() && (is_held || newest.is_some_and(|at| at > sleep.at)) {
+                        change.apply(&Event::ActivityArrived)?;
+                    }
+                }
+                change.apply(&Event::DriverDone { intent, exit_code: None })
+            })
+            .await;
+        if let Err(ControlError::Refused(Refusal::Late { .. })) = confirmed {
+            // It was frozen after the intent had been given up. The rules remember that, and put it right as
+            // soon as they are shown.
+            self.look_soon(job.id).await;
+        }
+    }
+
+    /// The second transaction of a pause comes no sooner than one flush after the first, so that evidence that
+    /// was on its way has arrived. If somebody waits for the worker already, there is nothing to wait for.
+    async fn wait_for_evidence(&self, job: &Job<'_>) {
+        let until = job.picture.worker.status.since() + FLUSH_INTERVAL;
+        let mut changes = self.notices.worker(job.id);
+        loop {
+            let id = job.id.clone();
+            let record = self.db.read(move |view| view.worker(&id)).await;
+            let is_wanted = record
+                .ok()
+                .flatten()
+                .is_none_or(|record| !matches!(record.status(), Status::Pausing { wake: None, .. }));
+            if is_wanted {
+                return;
+            }
+            tokio::select! {
+                biased;
+                () = self.clock.sleep_until(until) => return,
+                () = changes.next() => {}
+            }
+        }
+    }
+
+    /// Thaws or starts it, and waits until it answers.
+    async fn wake_up(self: &Arc<Self>, job: &Job<'_>, intent: IntentId, how: &'static str) {
+        let within = job.within(self.clock.now());
+        let call =
+            if how == "thaw" { job.driver.thaw(job.id, within) } else { job.driver.start(job.id, within) };
+        let answer = self.hands.call(how, call).await;
+        let Some(seen) = self.settled(job, intent, answer, &[Power::Running]).await else { return };
+        let event = match self.answers(job).await {
+            None => Event::DriverReady { intent, boot: seen.boot, started_at: seen.boot_started_at },
+            Some(Seen { exit_code: Some(code), boot: Some(boot), .. }) => Event::Exited { boot, code },
+            Some(_) => Event::DriverRefused { intent, message: "it ended before it answered".to_owned() },
+        };
+        self.answer(job.id, event).await;
+    }
+
+    /// Waits until a routed worker accepts connections. A connection proves nothing while a worker is frozen,
+    /// but here it runs. `Some`: it ended meanwhile.
+    async fn answers(&self, job: &Job<'_>) -> Option<Seen> {
+        let target = job.spec.target.filter(|_| job.picture.worker.is_routed)?;
+        let until = job.deadline(self.clock.now()) - MARGIN;
+        while self.clock.now() < until {
+            let connected = tokio::time::timeout(PROBE_WITHIN, TcpStream::connect(target)).await;
+            if matches!(connected, Ok(Ok(_))) {
+                return None;
+            }
+            if let Ok(seen) = self.hands.look(job.id, &job.spec).await
+                && matches!(seen.power, Power::Stopped | Power::Gone)
+            {
+                return Some(seen);
+            }
+            self.clock.sleep_until(self.clock.now() + PROBE_PAUSE).await;
+        }
+        None
+    }
+
+    /// A stop or a deletion.
+    async fn done(
+        self: &Arc<Self>,
+        job: &Job<'_>,
+        intent: IntentId,
+        answer: Result<Acted, Error>,
+        wanted: &[Power],
+    ) {
+        if let Some(seen) = self.settled(job, intent, answer, wanted).await {
+            self.answer(job.id, Event::DriverDone { intent, exit_code: seen.exit_code }).await;
+        }
+    }
+
+    /// What an action came to, once it is settled. `None`: it is not, and that has been dealt with.
+    async fn settled(
+        self: &Arc<Self>,
+        job: &Job<'_>,
+        intent: IntentId,
+        answer: Result<Acted, Error>,
+        wanted: &[Power],
+    ) -> Option<Seen> {
+        let error = match answer {
+            Ok(Acted::AlreadyTrue(seen) | Acted::Done(seen)) if wanted.contains(&seen.power) => {
+                return Some(seen);
+            }
+            Ok(Acted::AlreadyTrue(seen) | Acted::Done(seen)) => {
+                Error::refused(format!("it is {:?} afterwards", seen.power))
+            }
+            Ok(Acted::Started { look_after }) => match self.watch(job, look_after, wanted).await {
+                Some(seen) => return Some(seen),
+                None => Error::TimedOut { within: look_after },
+            },
+            Err(error) => error,
+        };
+        match error {
+            Error::Refused { .. } | Error::Gone | Error::Unsupported { .. } => {
+                self.metrics.count(|counted| counted.driver_errors += 1);
+                // The rules say how often it is tried again; the pause between two tries is ours.
+                tokio::select! {
+                    biased;
+                    () = self.clock.sleep_until(self.clock.now() + MARGIN) => {}
+                    () = job.is_newer.notified() => {}
+                }
+                let event = Event::DriverRefused { intent, message: error.to_string() };
+                self.answer(job.id, event).await;
+            }
+            Error::Unreachable { .. } | Error::TimedOut { .. } => self.unanswered(job.id, &error).await,
+        }
+        None
+    }
+
+    /// Looks until an action that goes on by itself has got there.
+    async fn watch(&self, job: &Job<'_>, look_after: Duration, wanted: &[Power]) -> Option<Seen> {
+        let mut look_at = self.clock.now() + look_after;
+        loop {
+            let now = self.clock.now();
+            if look_at > job.deadline(now) - MARGIN {
+                return None;
+            }
+            self.clock.sleep_until(look_at).await;
+            if let Ok(seen) = self.hands.look(job.id, &job.spec).await
+                && wanted.contains(&seen.power)
+            {
+                return Some(seen);
+            }
+            look_at = self.clock.now() + RETRY;
+        }
+    }
+
+    /// Nobody knows whether it was done: the worker is looked at soon, and asked again.
+    async fn unanswered(&self, id: &WorkerId, _: &Error) {
+        self.metrics.count(|counted| counted.driver_errors += 1);
+        let (worker, at) = (id.clone(), self.clock.now() + RETRY);
+        // Failed: it is due at its deadline in any case.
+        let _ = self.db.tx("nudge", Lane::Ordinary, move |tx| tx.nudge(&worker, at)).await;
+        self.queue.nudge();
+    }
+
+    /// Tells the rules what the driver answered. Too late is no error: somebody else knew sooner.
+    async fn answer(self: &Arc<Self>, id: &WorkerId, event: Event) {
+        let _ = self.change("answer", Lane::Wake, id, move |change| change.apply(&event)).await;
+    }
+}
+
+fn intent_of(effect: Effect) -> Option<IntentId> {
+    match effect {
+        Effect::RunBeforePause { intent, .. }
+        | Effect::Freeze { intent }
+        | Effect::Thaw { intent }
+        | Effect::Stop { intent, .. }
+        | Effect::Start { intent, .. }
+        | Effect::Terminate { intent } => Some(intent),
+        Effect::RunAfterResume
+        | Effect::Look { .. }
+        | Effect::Snooze { .. }
+        | Effect::EndHolds
+        | Effect::EndLeasedTime => None,
+    }
+}

@@ -1,0 +1,102 @@
+//! After a start: what a former life left behind is completed or undone, and nobody suffers for our absence.
+//!
+//! - No lease that was alive when we went ends before its own TTL has passed once more.
+//! - A transition that was under way is taken over: the driver is asked what is so, and the rules say whether
+//!   the intent can be vouched for. A pause for idleness cannot: nobody watched meanwhile.
+//! - Counters begin with a baseline again, so that coverage does, and idleness is counted from there.
+
+use std::sync::Arc;
+
+use drowse_core::event::Event;
+use drowse_core::id::WorkerId;
+use drowse_core::status::StatusKind;
+use drowse_store::{Lane, Listing, StoreError};
+
+use crate::fleet::{ControlError, Fleet};
+use crate::shared::Shared;
+use crate::spec::WorkerSpec;
+
+/// How many workers are read at once.
+const PAGE: usize = 1_000;
+
+/// Statuses in which a former life may have been interrupted.
+const INTERRUPTED: [StatusKind; 4] =
+    [StatusKind::Pausing, StatusKind::Waking, StatusKind::Stopping, StatusKind::Terminating];
+
+impl Shared {
+    #[expect(
+        clippy::redundant_closure_for_method_calls,
+        reason = "a method is not general over its lifetime"
+    )]
+    pub(super) async fn recover(self: &Arc<Self>) -> Result<(), StoreError> {
+        let now = self.clock.now();
+        let away_since = self.db.read(|view| view.ingested_through()).await?;
+        if let Some(away_since) = away_since {
+            self.db.run("leases", move |store| store.resume_leases(away_since.min(now), now)).await?;
+        }
+        // Announces this replica: before that nobody can be put to sleep.
+        self.flush().await?;
+        // The file may say something else than it did in the former life.
+        self.db.tx("reload", Lane::Ordinary, |tx| tx.bump_policy_epoch()).await?;
+        Fleet(Arc::clone(self)).apply_policy();
+        for status in INTERRUPTED {
+            for id in self.all_with(status).await? {
+                let shared = Arc::clone(self);
+                self.tasks.spawn(async move {
+                    // Should it fail, the check at the deadline takes it over.
+                    let _ = shared.take_over_by_id(&id).await;
+                });
+            }
+        }
+        // Evidence may have been written and not acted on. Their checks look at it.
+        for id in self.all_with(StatusKind::Paused).await? {
+            self.db.tx("nudge", Lane::Ordinary, move |tx| tx.nudge(&id, now)).await?;
+        }
+        Ok(())
+    }
+
+    pub(super) async fn all_with(&self, status: StatusKind) -> Result<Vec<WorkerId>, StoreError> {
+        let mut found = Vec::new();
+        let mut after = None;
+        loop {
+            let listing = Listing { after: after.take(), limit: PAGE, status: Some(status) };
+            let page = self.db.read(move |view| view.workers(&listing)).await?;
+            found.extend(page.iter().map(|record| record.id().clone()));
+            match page.last() {
+                Some(last) if page.len() == PAGE => after = Some(last.id().clone()),
+                Some(_) | None => return Ok(found),
+            }
+        }
+    }
+
+    async fn take_over_by_id(self: &Arc<Self>, id: &WorkerId) -> Result<(), ControlError> {
+        let worker = id.clone();
+        let record = self.db.read(move |view| view.worker(&worker)).await?;
+        let Some(record) = record else { return Ok(()) };
+        let spec: WorkerSpec = serde_json::from_value(record.spec)
+            .map_err(|error| ControlError::invalid("spec", error.to_string()))?;
+        self.take_over(id, &spec).await
+    }
+
+    /// Completes or undoes what a former life had begun, after asking the driver for the truth.
+    pub(super) async fn take_over(
+        self: &Arc<Self>,
+        id: &WorkerId,
+        spec: &WorkerSpec,
+    ) -> Result<(), ControlError> {
+        let power = self.hands.look(id, spec).await.ok().map(|seen| seen.power);
+        let shared = Arc::clone(self);
+        self.change("recovered", Lane::Ordinary, id, move |change| {
+            // Two may come here, the start and a check; the second finds it done.
+            let worker = change.worker();
+            let is_ours =
+                worker.status.intent().is_none_or(|intent| shared.known.contains(&worker.id, intent));
+            if is_ours {
+                return Ok(());
+            }
+            change.apply(&Event::Recovered { power }).map(|_| ())
+        })
+        .await?;
+        Ok(())
+    }
+}

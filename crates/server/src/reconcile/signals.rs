@@ -1,0 +1,124 @@
+//! From what a driver measures to readings.
+
+use std::time::Duration;
+
+use drowse_core::Timestamp;
+use drowse_core::counter::Meter;
+use drowse_core::evidence::Read;
+use drowse_core::signal::{Measured, Need, Reading, Signal, UnknownCause};
+use drowse_drivers::{Error, Measure, Measures, Wanted};
+
+use crate::meters::Before;
+use crate::picture::Picture;
+use crate::shared::Shared;
+use crate::spec::WorkerSpec;
+
+/// How long a read of all signals of a worker may take.
+const READ_WITHIN: Duration = Duration::from_secs(10);
+
+/// The signals that Drowse goes and reads from a driver.
+fn pulled(picture: &Picture) -> Vec<Signal> {
+    // Telemetry and Prometheus come from sensors.
+    let from_driver = [Signal::Tcp, Signal::Cpu, Signal::Gpu, Signal::Network, Signal::Processes];
+    from_driver.into_iter().filter(|signal| picture.need(*signal) != Need::Off).collect()
+}
+
+impl Shared {
+    /// Reads every pulled signal of a running worker into its picture. What cannot be read is unknown.
+    pub(super) async fn read_signals(&self, picture: &mut Picture, spec: &WorkerSpec) {
+        let signals = pulled(picture);
+        if !signals.is_empty() {
+            let measures = self.measure(picture, spec, &signals).await;
+            let now = self.clock.now();
+            if let Ok(measures) = measures {
+                self.record(picture, &signals, &measures, now);
+            } else {
+                self.metrics.count(|counted| counted.driver_errors += 1);
+                fail(picture, &signals, now);
+            }
+        }
+        picture.read_connections(self.clock.now());
+    }
+
+    async fn measure(
+        &self,
+        picture: &Picture,
+        spec: &WorkerSpec,
+        signals: &[Signal],
+    ) -> Result<Measures, Error> {
+        let id = &picture.worker.id;
+        let driver = self.hands.of(id, spec).await?;
+        let routed: Vec<u16> = spec.target.iter().map(std::net::SocketAddr::port).collect();
+        self.hands.call("read", driver.read(id, Wanted::of(signals, &routed), READ_WITHIN)).await
+    }
+
+    fn record(&self, picture: &mut Picture, signals: &[Signal], measures: &Measures, now: Timestamp) {
+        picture.totals.boot.clone_from(&measures.boot);
+        for signal in signals {
+            let measure = measures.get(*signal);
+            if let Some(Measure::Total(total)) = measure {
+                picture.totals.of[*signal as usize] = Some(total);
+            }
+            let read = match measure {
+                Some(measure) => self.reading(picture, *signal, measure, now),
+                // This driver has no such signal for this worker. If it is required, that is unknown by itself.
+                None if picture.checked.evidence.sample(*signal).is_none() => continue,
+                None => Read::unknown(UnknownCause::Vanished, now),
+            };
+            picture.record(*signal, read, now);
+            let is_known = !matches!(read.reading, Reading::Unknown { .. });
+            if *signal == Signal::Gpu && is_known {
+                picture.worker.gpu_was_read = true;
+            }
+        }
+    }
+
+    fn reading(&self, picture: &Picture, signal: Signal, measure: Measure, now: Timestamp) -> Read {
+        let policy = &picture.resolved.policy;
+        match (measure, signal) {
+            (Measure::Unknown(cause), _) => Read::unknown(cause, now),
+            (Measure::Total(total), Signal::Cpu | Signal::Network) => {
+                let meter = if signal == Signal::Cpu { Meter::Cpu } else { Meter::Network };
+                let interval = picture.interval();
+                let before = self.meters.before(
+                    &picture.worker.id,
+                    picture.totals.boot.as_ref(),
+                    signal,
+                    total.at,
+                    interval,
+                );
+                match before {
+                    Before::Total(before) => meter.read(Some(&before), &total, policy, interval),
+                    Before::Nothing => meter.read(None, &total, policy, interval),
+                    Before::TooSoon { since } => Read::unknown(UnknownCause::FirstSample, since),
+                }
+            }
+            (Measure::Total(_), _) => Read::unknown(UnknownCause::ProbeFailed, now),
+            (Measure::Level { value, at }, _) => {
+                let measured = Measured { value, active_above: policy.threshold(signal, picture.interval()) };
+                Read {
+                    reading: measured.reading(at),
+                    read_at: at,
+                    measured: Some(measured),
+                    tells_gap: false,
+                }
+            }
+        }
+    }
+}
+
+/// Nothing could be read. A signal that is only counted and was never there stays away.
+pub(super) fn fail(picture: &mut Picture, signals: &[Signal], now: Timestamp) {
+    for signal in signals {
+        let is_required = picture.need(*signal) == Need::Required;
+        if is_required || picture.checked.evidence.sample(*signal).is_some() {
+            picture.record(*signal, Read::unknown(UnknownCause::ProbeFailed, now), now);
+        }
+    }
+}
+
+/// The driver could not even be looked at.
+pub(super) fn fail_all(picture: &mut Picture, now: Timestamp) {
+    fail(picture, &pulled(picture), now);
+    picture.read_connections(now);
+}

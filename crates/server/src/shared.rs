@@ -1,0 +1,155 @@
+//! What the facade, the loop and the ingest have in common.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use drowse_core::Timestamp;
+use drowse_core::brake::{BrakeTerms, GoneTally};
+use drowse_core::id::{IntentId, WorkerId};
+use drowse_store::Store;
+
+use crate::clock::Clock;
+use crate::crash::CrashPoints;
+use crate::db::Db;
+use crate::hands::{Drivers, Hands};
+use crate::ingest::Ingest;
+use crate::meters::Meters;
+use crate::metrics::Metrics;
+use crate::notices::Notices;
+use crate::policies::{FileLayers, Policies};
+use crate::reconcile::{Queue, Work};
+use crate::tasks::Tasks;
+
+/// What a fleet is made of.
+#[derive(Debug)]
+pub struct Parts {
+    /// Its memory.
+    pub store: Store,
+    /// Its hands.
+    pub drivers: Drivers,
+    /// Its clock.
+    pub clock: Clock,
+    /// Where its tasks run.
+    pub tasks: Tasks,
+    /// Where it may be made to die.
+    pub crash: CrashPoints,
+    /// The name of this run of the program, new with every start.
+    pub replica: String,
+    /// What the file and the environment say about policy.
+    pub file: FileLayers,
+    /// When the brake engages.
+    pub brake: BrakeTerms,
+    /// How many checks are under way at once, at most.
+    pub checks_at_once: usize,
+}
+
+/// More than this many looks at once would only wait for each other.
+pub const CHECKS_AT_ONCE: usize = 64;
+
+/// Everything.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) db: Db,
+    pub(crate) clock: Clock,
+    pub(crate) tasks: Tasks,
+    pub(crate) hands: Hands,
+    pub(crate) policies: Policies,
+    pub(crate) notices: Notices,
+    pub(crate) ingest: Ingest,
+    pub(crate) metrics: Metrics,
+    pub(crate) queue: Queue,
+    pub(crate) replica: String,
+    pub(crate) started_at: Timestamp,
+    pub(crate) brake_terms: BrakeTerms,
+    /// The intents that this run of the program has opened or taken over.
+    pub(crate) known: Intents,
+    /// Who is being acted on just now.
+    pub(crate) work: Work,
+    /// What counters showed before.
+    pub(crate) meters: Meters,
+    /// Workers that are unknown, for the brake.
+    pub(crate) gone: Gone,
+    /// When a worker of a region was last scaled down.
+    pub(crate) scaled_down: Mutex<HashMap<Option<String>, Timestamp>>,
+    /// Numbers the edges of connection counts.
+    pub(crate) edges: AtomicU64,
+    pub(crate) is_ready: AtomicBool,
+}
+
+impl Shared {
+    pub(crate) fn new(parts: Parts) -> Self {
+        let Parts { store, drivers, clock, tasks, crash, replica, file, brake, checks_at_once } = parts;
+        let started_at = clock.now();
+        Self {
+            db: Db::new(store, tasks.clone(), crash.clone()),
+            hands: Hands::new(drivers, crash),
+            policies: Policies::new(file),
+            notices: Notices::new(),
+            ingest: Ingest::default(),
+            metrics: Metrics::default(),
+            queue: Queue::new(checks_at_once.max(1)),
+            known: Intents::default(),
+            work: Work::default(),
+            meters: Meters::default(),
+            gone: Gone::new(&brake),
+            scaled_down: Mutex::default(),
+            // Grows over restarts too: a delayed release of a former life must not look newer.
+            edges: AtomicU64::new(started_at.as_micros().unsigned_abs()),
+            is_ready: AtomicBool::new(false),
+            brake_terms: brake,
+            clock,
+            tasks,
+            replica,
+            started_at,
+        }
+    }
+}
+
+/// One intent of each worker.
+#[derive(Debug, Default)]
+pub(crate) struct Intents(Mutex<HashMap<WorkerId, IntentId>>);
+
+impl Intents {
+    pub(crate) fn insert(&self, worker: &WorkerId, intent: IntentId) {
+        lock(&self.0).insert(worker.clone(), intent);
+    }
+
+    pub(crate) fn contains(&self, worker: &WorkerId, intent: IntentId) -> bool {
+        lock(&self.0).get(worker) == Some(&intent)
+    }
+}
+
+/// Which workers are unknown since when.
+#[derive(Debug)]
+pub(crate) struct Gone(Mutex<(HashMap<WorkerId, Timestamp>, GoneTally)>);
+
+impl Gone {
+    fn new(terms: &BrakeTerms) -> Self {
+        Self(Mutex::new((HashMap::new(), GoneTally::new(terms))))
+    }
+
+    /// What a check found.
+    pub(crate) fn note(&self, worker: &WorkerId, gone_since: Option<Timestamp>) {
+        let (since, tally) = &mut *lock(&self.0);
+        match (since.get(worker).copied(), gone_since) {
+            (None, Some(at)) => {
+                since.insert(worker.clone(), at);
+                tally.went(at);
+            }
+            (Some(at), None) => {
+                since.remove(worker);
+                tally.returned(at);
+            }
+            (None, None) | (Some(_), Some(_)) => {}
+        }
+    }
+
+    pub(crate) fn since(&self, from: Timestamp) -> u32 {
+        lock(&self.0).1.gone_since(from)
+    }
+}
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,131 @@
+//! What is stored about a worker beside its state: how its driver finds it and where it answers.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use drowse_core::id::WorkerId;
+use drowse_core::policy::Selectors;
+use drowse_core::savings::Money;
+use drowse_core::signal::DriverKind;
+use serde::{Deserialize, Serialize};
+
+use crate::config;
+
+/// How a worker is configured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WorkerSpec {
+    /// What stands behind it.
+    pub driver: DriverSpec,
+    /// The router's port for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub listen: Option<SocketAddr>,
+    /// Where it answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<SocketAddr>,
+    /// What an hour of it costs while it runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price_per_hour: Option<Money>,
+    /// What an hour of it costs while it is frozen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paused_price_per_hour: Option<Money>,
+    /// The file lists it: it leaves the books when the file no longer does.
+    #[serde(default)]
+    pub is_listed: bool,
+}
+
+/// What stands behind a worker, in the words of its driver.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum DriverSpec {
+    /// A command on this machine.
+    Process {
+        /// The program and its arguments.
+        command: Vec<String>,
+        /// Where it is started.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        directory: Option<PathBuf>,
+        /// What is added to its environment.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        environment: BTreeMap<String, String>,
+    },
+    /// An invention of the tests.
+    Sim,
+}
+
+impl DriverSpec {
+    pub const fn kind(&self) -> DriverKind {
+        match self {
+            DriverSpec::Process { .. } => DriverKind::Process,
+            DriverSpec::Sim => DriverKind::Sim,
+        }
+    }
+
+    pub(crate) fn for_driver(&self) -> drowse_drivers::Spec {
+        match self {
+            DriverSpec::Process { command, directory, environment } => {
+                drowse_drivers::Spec::Process(drowse_drivers::process::Spec {
+                    command: command.clone(),
+                    dir: directory.clone(),
+                    env: environment.clone(),
+                })
+            }
+            DriverSpec::Sim => drowse_drivers::Spec::Sim(Box::default()),
+        }
+    }
+}
+
+/// A worker to be put on the books.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewWorker {
+    /// Its name.
+    pub id: WorkerId,
+    /// What selects its policy; the worker's own name is filled in.
+    pub selectors: Selectors,
+    /// How it is configured.
+    pub spec: WorkerSpec,
+    /// False: taken out of service, so nothing wakes it.
+    pub in_service: bool,
+}
+
+/// A worker of the file whose driver this program does not have yet.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("worker {id}: the {driver} driver is not there yet")]
+pub struct NoDriverYet {
+    pub id: WorkerId,
+    pub driver: DriverKind,
+}
+
+impl NewWorker {
+    /// A worker as the file lists it.
+    pub fn listed(worker: &config::Worker) -> Result<Self, NoDriverYet> {
+        let driver = match &worker.driver {
+            config::Driver::Process { command, directory } => DriverSpec::Process {
+                command: command.clone(),
+                directory: directory.clone(),
+                environment: BTreeMap::new(),
+            },
+            config::Driver::Sim => DriverSpec::Sim,
+            config::Driver::Docker { .. } | config::Driver::Qemu { .. } | config::Driver::Ec2 { .. } => {
+                return Err(NoDriverYet { id: worker.id.clone(), driver: worker.driver.kind() });
+            }
+        };
+        let target = match worker.target {
+            Some(config::Target::Address(address)) => Some(address),
+            Some(config::Target::Port(_)) | None => None,
+        };
+        Ok(Self {
+            id: worker.id.clone(),
+            selectors: worker.selectors.clone(),
+            spec: WorkerSpec {
+                driver,
+                listen: worker.listen,
+                target,
+                price_per_hour: worker.price_per_hour,
+                paused_price_per_hour: worker.paused_price_per_hour,
+                is_listed: true,
+            },
+            in_service: true,
+        })
+    }
+}
