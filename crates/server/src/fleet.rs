@@ -27,7 +27,7 @@ pub use gate::WakeRefused;
 pub(crate) use hold::journal_ended;
 pub use hold::{LeaseAsked, LeaseGranted};
 pub use look::{Detection, IdleStatus, Readings, WorkerCard};
-pub use policy::{Granting, PolicyChange, PolicyView};
+pub use policy::{Granting, PolicyApplied, PolicyChange, PolicyView};
 pub use register::{Patch, Registration};
 
 use crate::clock::Clock;
