@@ -10,6 +10,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod auth;
 mod change;
 pub mod clock;
 pub mod config;
@@ -17,6 +18,7 @@ pub mod crash;
 mod db;
 pub mod fleet;
 mod hands;
+pub mod http;
 mod ingest;
 mod meters;
 pub mod metrics;

@@ -282,9 +282,8 @@ fn check_workers(
     now: Timestamp,
 ) -> Result<u64, ControlError> {
     let after = changed_book(book, changes, now)?;
-    let layer = |change: &PolicyChange| {
-        PolicyLayer::new(change.level, change.name.as_deref(), Source::RunTime)
-    };
+    let layer =
+        |change: &PolicyChange| PolicyLayer::new(change.level, change.name.as_deref(), Source::RunTime);
     let layers: Vec<_> = changes.iter().map(|change| (layer(change), change)).collect();
     let mut listing = Listing { limit: PAGE, ..Listing::default() };
     let mut found = new_conflicts(book, &after, &Selectors::default());
@@ -311,9 +310,10 @@ fn check_workers(
             Some(_) | None => break,
         }
     }
-    let nobody = changes.iter().zip(seen).find(|(change, seen)| {
-        change.level == Level::Worker && change.value.is_some() && !seen
-    });
+    let nobody = changes
+        .iter()
+        .zip(seen)
+        .find(|(change, seen)| change.level == Level::Worker && change.value.is_some() && !seen);
     if let Some((change, _)) = nobody {
         let name = change.name.clone().unwrap_or_default();
         return Err(ControlError::NoSuch { what: format!("worker {name}") });
@@ -351,9 +351,7 @@ fn changed_book(book: &Book, changes: &[PolicyChange], now: Timestamp) -> Result
     let mut values = book.values.clone();
     for change in changes {
         let key = change.key.name();
-        values.retain(|value| {
-            (value.level, &value.name, &value.key) != (change.level, &change.name, &key)
-        });
+        values.retain(|value| (value.level, &value.name, &value.key) != (change.level, &change.name, &key));
         values.extend(stored(change, now)?);
     }
     Ok(Book::new(book.epoch(), book.file(), values, book.granted.clone()))
