@@ -7,11 +7,11 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use drowse_core::Timestamp;
-use tokio::sync::watch;
+use tokio::sync::oneshot;
 
 /// A jump of the machine's clock below this is an adjustment, and none of our business.
 const JUMP: Duration = Duration::from_secs(2);
@@ -35,10 +35,60 @@ struct System {
 }
 
 /// A clock that stands still until it is set.
-struct Manual {
-    now: watch::Sender<Timestamp>,
-    /// Who waits until when, so that a test can go from one instant at which something happens to the next.
-    waits: Mutex<BTreeMap<Timestamp, usize>>,
+struct Manual(Mutex<Still>);
+
+struct Still {
+    now: Timestamp,
+    /// Who waits until when. They are woken in the order of their times, and of their coming: a test that is run
+    /// again takes the same way.
+    waits: BTreeMap<(Timestamp, u64), oneshot::Sender<()>>,
+    next_wait: u64,
+}
+
+impl Manual {
+    fn lock(&self) -> MutexGuard<'_, Still> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set(&self, now: Timestamp) {
+        let mut still = self.lock();
+        still.now = still.now.max(now);
+        while let Some(first) = still.waits.first_entry()
+            && first.key().0 <= now
+        {
+            // Whoever has stopped waiting is not there to be told.
+            let _ = first.remove().send(());
+        }
+    }
+
+    async fn wait_until(&self, at: Timestamp) {
+        let (told, wait) = {
+            let mut still = self.lock();
+            if still.now >= at {
+                return;
+            }
+            let (tell, told) = oneshot::channel();
+            let key = (at, still.next_wait);
+            still.next_wait += 1;
+            still.waits.insert(key, tell);
+            (told, Wait { manual: self, key })
+        };
+        // The other end is kept in the list until the time has come.
+        let _ = told.await;
+        drop(wait);
+    }
+}
+
+/// An entry in the list of those who wait, for as long as they do.
+struct Wait<'a> {
+    manual: &'a Manual,
+    key: (Timestamp, u64),
+}
+
+impl Drop for Wait<'_> {
+    fn drop(&mut self) {
+        self.manual.lock().waits.remove(&self.key);
+    }
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is the injected clock that all others ask")]
@@ -80,13 +130,14 @@ impl Clock {
 
     /// One for tests.
     pub fn manual(now: Timestamp) -> Self {
-        Self(Kind::Manual(Arc::new(Manual { now: watch::Sender::new(now), waits: Mutex::default() })))
+        let still = Still { now, waits: BTreeMap::new(), next_wait: 0 };
+        Self(Kind::Manual(Arc::new(Manual(Mutex::new(still)))))
     }
 
     pub fn now(&self) -> Timestamp {
         match &self.0 {
             Kind::System(system) => system.lock().unwrap_or_else(PoisonError::into_inner).now(),
-            Kind::Manual(manual) => *manual.now.borrow(),
+            Kind::Manual(manual) => manual.lock().now,
         }
     }
 
@@ -108,12 +159,7 @@ impl Clock {
                     tokio::time::sleep(at.since(self.now())).await;
                 }
             }
-            Kind::Manual(manual) => {
-                let _wait = Wait::new(manual, at);
-                let mut now = manual.now.subscribe();
-                // The sender lives as long as this clock does.
-                let _ = now.wait_for(|now| *now >= at).await;
-            }
+            Kind::Manual(manual) => manual.wait_until(at).await,
         }
     }
 
@@ -126,11 +172,7 @@ impl Clock {
     /// Sets a manual clock. Time does not go back.
     pub fn set(&self, now: Timestamp) {
         if let Kind::Manual(manual) = &self.0 {
-            manual.now.send_if_modified(|was| {
-                let moves = now > *was;
-                *was = now.max(*was);
-                moves
-            });
+            manual.set(now);
         }
     }
 
@@ -138,9 +180,7 @@ impl Clock {
     pub fn next_wait(&self) -> Option<Timestamp> {
         match &self.0 {
             Kind::System(_) => None,
-            Kind::Manual(manual) => {
-                manual.waits.lock().unwrap_or_else(PoisonError::into_inner).keys().next().copied()
-            }
+            Kind::Manual(manual) => manual.lock().waits.keys().next().map(|(at, _)| *at),
         }
     }
 }
@@ -148,31 +188,6 @@ impl Clock {
 impl fmt::Debug for Clock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Clock").field(&self.now()).finish()
-    }
-}
-
-/// An entry in the list of those who wait, for as long as they do.
-struct Wait<'a> {
-    manual: &'a Manual,
-    at: Timestamp,
-}
-
-impl<'a> Wait<'a> {
-    fn new(manual: &'a Manual, at: Timestamp) -> Self {
-        *manual.waits.lock().unwrap_or_else(PoisonError::into_inner).entry(at).or_default() += 1;
-        Self { manual, at }
-    }
-}
-
-impl Drop for Wait<'_> {
-    fn drop(&mut self) {
-        let mut waits = self.manual.waits.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = waits.get_mut(&self.at) {
-            *count -= 1;
-            if *count == 0 {
-                waits.remove(&self.at);
-            }
-        }
     }
 }
 

@@ -29,7 +29,7 @@ pub(crate) use hold::journal_ended;
 pub use hold::{LeaseAsked, LeaseGranted};
 pub use leave::Left;
 pub use look::{Detection, IdleStatus, Readings, WorkerCard};
-pub use policy::{Granting, PolicyChange, PolicyView};
+pub use policy::{Granting, PolicyApplied, PolicyChange, PolicyView};
 pub use register::{Patch, Registration};
 
 use crate::clock::Clock;

@@ -11,6 +11,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod auth;
 mod change;
 pub mod clock;
 pub mod config;
@@ -19,6 +20,7 @@ mod db;
 pub mod fleet;
 pub mod gate;
 mod hands;
+pub mod http;
 mod ingest;
 mod meters;
 pub mod metrics;

@@ -105,6 +105,13 @@ pub fn explain(
     }
 }
 
+impl Verdict {
+    /// One of its reasons in words.
+    pub fn sentence(&self, reason: Reason) -> String {
+        sentence(reason, self, self.at)
+    }
+}
+
 fn signal_view(
     snapshot: &Snapshot<'_>,
     policy: &Policy,

@@ -1,0 +1,124 @@
+//! Idleness: paused at its deadline, explained, warned of, and never for want of evidence.
+
+use std::time::Duration;
+
+use drowse_core::policy::{Key, Value};
+use drowse_core::signal::Signal;
+use drowse_core::status::StatusKind;
+use drowse_core::worker::Power;
+use drowse_drivers::sim::Load;
+
+use crate::bench::{Bench, global};
+use crate::law::belief_is_truth;
+
+fn codes(bench: &Bench, id: &drowse_core::id::WorkerId) -> Vec<&'static str> {
+    let worker = id.clone();
+    let explanation = bench.ask(|fleet| async move { fleet.explain(&worker).await }).unwrap();
+    explanation.reasons.iter().map(|reason| reason.code).collect()
+}
+
+#[test]
+fn an_idle_worker_is_paused_at_its_deadline_and_explain_says_why() {
+    let mut bench = Bench::new(1, vec![global(10)]);
+    let web = bench.add("web", true);
+    let began = bench.now();
+    assert!(bench.is(&web, StatusKind::Running));
+
+    bench.pass_secs(7);
+    assert!(codes(&bench, &web).contains(&"not_idle_yet"));
+    let worker = web.clone();
+    let status = bench.ask(|fleet| async move { fleet.idle_status(&worker).await }).unwrap();
+    assert_eq!(status.target_pause_at, Some(began + Duration::from_secs(10)));
+
+    bench.pass_until("it is paused", |bench| bench.is(&web, StatusKind::Paused));
+    let journal = bench.journal(&web);
+    let intended = journal.iter().find(|stored| stored.event.kind == "worker.sleep_intended").unwrap();
+    assert_eq!(intended.event.at, began + Duration::from_secs(10), "neither sooner nor later");
+    let paused = journal.iter().find(|stored| stored.event.kind == "worker.paused").unwrap();
+    assert!(paused.event.at >= intended.event.at + Duration::from_secs(1), "one flush between the two");
+    assert_eq!(codes(&bench, &web), ["not_running"]);
+    belief_is_truth(&bench, &web);
+    assert_eq!(bench.fleet().metrics().pauses.values().sum::<u64>(), 1);
+}
+
+#[test]
+fn a_busy_worker_stays_awake_and_sleeps_one_timeout_after_its_work() {
+    let mut bench = Bench::new(2, vec![global(10)]);
+    let web = bench.add("web", true);
+    bench.sim.load(&web, Signal::Cpu, Load::PerSecond(500_000));
+    bench.pass_secs(60);
+    assert!(bench.is(&web, StatusKind::Running));
+    assert!(codes(&bench, &web).contains(&"recent_activity"));
+    let ended = bench.now();
+    bench.sim.load(&web, Signal::Cpu, Load::PerSecond(0));
+    bench.pass_until("it sleeps", |bench| bench.is(&web, StatusKind::Pausing));
+    assert!(bench.now() >= ended + Duration::from_secs(10));
+}
+
+#[test]
+fn nobody_sleeps_for_want_of_evidence_and_somebody_is_told() {
+    let layer = global(10).with(Key::UnknownAlertAfter, Value::Duration(Duration::from_mins(1)));
+    let mut bench = Bench::new(3, vec![layer]);
+    let web = bench.add("web", true);
+    bench.pass_secs(3);
+    bench.sim.load(&web, Signal::Cpu, Load::Unreadable);
+    bench.pass_secs(300);
+    assert!(bench.is(&web, StatusKind::Running));
+    assert!(codes(&bench, &web).contains(&"unknown_signal"));
+    assert_eq!(bench.count(&web, "worker.unknown_alert"), 1);
+    let back = bench.now();
+    bench.sim.load(&web, Signal::Cpu, Load::PerSecond(0));
+    bench.pass_until("it sleeps", |bench| bench.is(&web, StatusKind::Paused));
+    assert!(bench.now() >= back + Duration::from_secs(10), "time that nobody observed is not idle time");
+}
+
+#[test]
+fn in_observe_mode_nothing_is_touched_and_it_is_said_once() {
+    let mut bench = Bench::new(4, vec![global(10).with(Key::AutoPause, Value::Flag(false))]);
+    let web = bench.add("web", true);
+    bench.pass_secs(120);
+    assert!(bench.is(&web, StatusKind::Running));
+    assert_eq!(bench.power(&web), Power::Running);
+    assert_eq!(bench.count(&web, "worker.would_pause"), 1, "{:?}", bench.kinds(&web));
+    bench.sim.load(&web, Signal::Cpu, Load::PerSecond(500_000));
+    bench.pass_secs(10);
+    bench.sim.load(&web, Signal::Cpu, Load::PerSecond(0));
+    bench.pass_secs(60);
+    assert_eq!(bench.count(&web, "worker.would_pause"), 2, "another episode");
+}
+
+#[test]
+fn who_has_no_door_is_warned_before() {
+    let mut bench = Bench::new(5, vec![global(100)]);
+    let job = bench.add("job", false);
+    bench.pass_until("it sleeps", |bench| bench.is(&job, StatusKind::Paused));
+    let kinds = bench.kinds(&job);
+    let warned = kinds.iter().position(|kind| kind == "worker.warned").expect("nobody was warned");
+    assert!(warned < kinds.iter().position(|kind| kind == "worker.sleep_intended").unwrap());
+}
+
+#[test]
+fn a_frozen_worker_sinks_deeper() {
+    let layer = global(10).with(Key::StopAfter, Value::Duration(Duration::from_secs(30)));
+    let mut bench = Bench::new(6, vec![layer]);
+    let web = bench.add("web", true);
+    bench.pass_until("it is paused", |bench| bench.is(&web, StatusKind::Paused));
+    let paused = bench.now();
+    bench.pass_until("it is stopped", |bench| bench.is(&web, StatusKind::Stopped));
+    assert!(bench.now() >= paused + Duration::from_secs(30));
+    belief_is_truth(&bench, &web);
+    assert_eq!(bench.worker(&web).counters.auto_pause, 1, "paused to stopped counts nothing");
+}
+
+#[test]
+fn a_check_on_demand_tells_what_is_so_and_acts_on_it() {
+    let mut bench = Bench::new(7, vec![global(10)]);
+    let web = bench.add("web", true);
+    bench.pass_secs(7);
+    let worker = web.clone();
+    let found = bench.ask(|fleet| async move { fleet.detect_idle(&worker).await }).unwrap();
+    assert!(!found.status.is_idle);
+    assert_eq!(found.paused_for, None);
+    assert!(found.reasons.contains(&"not_idle_yet"));
+    assert_eq!(found.status.checked_at, Some(bench.now()));
+}

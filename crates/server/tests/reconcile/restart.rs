@@ -1,0 +1,150 @@
+//! The program dies and comes back: nothing stays half done, and nobody suffers for its absence.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use drowse_core::lease::Credential;
+use drowse_core::status::StatusKind;
+use drowse_core::worker::Power;
+use drowse_drivers::sim::{self, Span, Takes};
+use drowse_server::crash::CrashPoint;
+use drowse_server::fleet::LeaseAsked;
+
+use crate::bench::{Bench, global};
+use crate::law::{belief_is_truth, journal_agrees};
+
+#[test]
+fn nobody_is_paused_early_because_of_a_restart() {
+    let mut bench = Bench::new(1, vec![global(10)]);
+    let web = bench.add("web", true);
+    bench.pass_secs(9);
+    bench.restart(false);
+    let back = bench.now();
+    bench.pass_until("it sleeps", |bench| bench.is(&web, StatusKind::Pausing));
+    assert!(bench.now() >= back + Duration::from_secs(10), "what nobody watched is not idle time");
+}
+
+#[test]
+fn nobody_is_paused_early_because_of_an_outage() {
+    let mut bench = Bench::new(2, vec![global(10)]);
+    let web = bench.add("web", true);
+    bench.pass_secs(5);
+    // Nobody ticks for an hour.
+    let later = bench.now() + Duration::from_hours(1);
+    bench.clock.set(later);
+    bench.sim.tick(later);
+    bench.restart(false);
+    let back = bench.now();
+    bench.pass_until("it sleeps", |bench| bench.is(&web, StatusKind::Pausing));
+    assert!(bench.now() >= back + Duration::from_secs(10));
+}
+
+#[test]
+fn a_lease_lives_through_an_outage_for_its_own_ttl() {
+    let mut bench = Bench::new(3, vec![global(10)]);
+    let web = bench.add("web", true);
+    let id = web.clone();
+    let asked = LeaseAsked {
+        credential: Credential::new("token"),
+        holder: None,
+        ttl: Duration::from_secs(20),
+        reason: String::new(),
+    };
+    bench.ask(|fleet| async move { fleet.take_lease(&id, asked).await }).unwrap();
+    bench.pass_secs(5);
+    let later = bench.now() + Duration::from_mins(10);
+    bench.clock.set(later);
+    bench.sim.tick(later);
+    bench.restart(false);
+    let back = bench.now();
+    bench.pass_until("it sleeps", |bench| bench.is(&web, StatusKind::Pausing));
+    assert!(bench.now() >= back + Duration::from_secs(30), "the TTL once more, and then the timeout");
+}
+
+/// A worker that takes its time, so that there is something to be interrupted.
+fn slow() -> sim::Spec {
+    let takes = |ms| Span::exactly(Duration::from_millis(ms));
+    let takes = Takes {
+        observe: takes(3),
+        freeze: takes(200),
+        thaw: takes(150),
+        start: takes(300),
+        stop: takes(250),
+        read: takes(5),
+        hook: takes(10),
+    };
+    sim::Spec { takes, ..sim::Spec::default() }
+}
+
+/// One pause and one wake. Answers whether the program lived through it.
+fn pause_and_wake(bench: &mut Bench, name: &str) -> bool {
+    let web = crate::bench::id(name);
+    let until = bench.now() + Duration::from_secs(14);
+    while bench.now() < until {
+        if bench.is_dead() {
+            return false;
+        }
+        bench.step(until);
+    }
+    if bench.is_dead() {
+        return false;
+    }
+    let (fleet, id) = (bench.fleet(), web);
+    let waiting = bench.spawn(async move {
+        let _ = fleet.connections(&id, 1).await;
+        let _ = fleet.wake(&id).await;
+    });
+    let until = bench.now() + Duration::from_secs(5);
+    while bench.now() < until && !bench.is_dead() {
+        bench.step(until);
+    }
+    drop(waiting);
+    !bench.is_dead()
+}
+
+fn points() -> BTreeSet<CrashPoint> {
+    let mut bench = Bench::new(4, vec![global(10)]);
+    bench.add_with("web", true, slow());
+    bench.pass_secs(1);
+    bench.fate.passed.lock().unwrap().clear();
+    assert!(pause_and_wake(&mut bench, "web"));
+    let passed = bench.fate.passed.lock().unwrap().clone();
+    assert!(passed.contains(&CrashPoint::AfterCall("freeze")), "{passed:?}");
+    assert!(passed.contains(&CrashPoint::AfterCall("thaw")), "{passed:?}");
+    passed
+}
+
+#[test]
+fn death_at_any_point_of_a_pause_or_a_wake_leaves_nothing_half_done() {
+    for point in points() {
+        for leaves in [false, true] {
+            for skip in [0, 1, 2] {
+                let mut bench = Bench::new(4, vec![global(10)]);
+                let web = bench.add_with("web", true, slow());
+                // A little later each time, so that it is not always the same passing of the point.
+                bench.pass_secs([1, 7, 10][skip]);
+                *bench.fate.at.lock().unwrap() = Some(point);
+                let died = !pause_and_wake(&mut bench, "web");
+                if died {
+                    bench.restart(leaves);
+                }
+                // Whoever was connected is gone with the old program; in time the worker sleeps.
+                bench.pass_secs(20);
+                let id = web.clone();
+                if bench.ask(|fleet| async move { fleet.connections(&id, 1).await }).is_ok() {
+                    bench.pass_secs(70);
+                    assert_eq!(bench.power(&web), Power::Running, "{point}, leaves {leaves}: frozen");
+                    assert!(bench.is(&web, StatusKind::Running), "{point}: {:?}", bench.status(&web));
+                } else {
+                    panic!("{point}: a connection was refused: {:?}", bench.status(&web));
+                }
+                journal_agrees(&bench.worker(&web), &bench.journal(&web));
+                let id = web.clone();
+                bench.ask(|fleet| async move { fleet.connections(&id, 0).await }).unwrap();
+                bench.pass_until("it sleeps again", |bench| bench.is(&web, StatusKind::Paused));
+                belief_is_truth(&bench, &web);
+                journal_agrees(&bench.worker(&web), &bench.journal(&web));
+            }
+        }
+    }
+}
