@@ -45,7 +45,7 @@ use tokio_util::sync::CancellationToken;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::auth::{Chance, Rate};
+use crate::auth::{Chance, Rate, Secret};
 use crate::fleet::{ControlError, Fleet};
 
 pub use openapi::document;
@@ -128,6 +128,12 @@ impl ApiState {
     pub async fn create_token(&self, new: CreateToken, by: &str) -> Result<String, ControlError> {
         let (_, secret) = self.0.fleet.create_token(&self.0.chance, new, by).await?;
         Ok(secret.reveal().to_owned())
+    }
+
+    /// What a token may do, if it opens anything now.
+    pub async fn role_of(&self, secret: &str) -> Result<Option<Role>, ControlError> {
+        let principal = self.0.fleet.principal(&Secret::presented(secret)).await?;
+        Ok(principal.map(|principal| principal.role))
     }
 
     /// Makes a link that signs somebody in, once, within the hour; its path, such as `/login/…`.

@@ -45,6 +45,10 @@ pub(crate) struct Args {
     /// Where the API answers, instead of what the file says.
     #[arg(long, value_name = "ADDR")]
     listen: Option<SocketAddr>,
+    /// Answer beyond this machine too, where everybody on the way can read tokens: only behind a proxy that
+    /// speaks TLS.
+    #[arg(long)]
+    plain_http: bool,
     /// `sqlite://FILE` or `postgres://…`, instead of what the file says.
     #[arg(long, value_name = "URL")]
     database: Option<String>,

@@ -57,7 +57,7 @@ pub(super) async fn live(
     let mut ends = Ends::new()?;
     let mut hangups = signal(SignalKind::hangup()).context("cannot wait for signals")?;
     let tasks = Tasks::new(Blocking::Threads);
-    let api = Api::bind(settings.config.server.listen).await?;
+    let api = Api::bind(settings.config.server.listen, args.plain_http).await?;
     let address = api.address;
     let doors = Doors::default();
     let wanted = settings.doors();
@@ -80,7 +80,7 @@ pub(super) async fn live(
     let mut life =
         Life { args, folder, settings, fleet, tasks, connections, doors, stop_api, stop_loop, ticking };
     life.doors.apply(bound, &wanted, &life.fleet, &life.connections).await?;
-    api.serve(&life.fleet, folder, &life.tasks, life.stop_api.subscribe())?;
+    let (serving, login) = api.serve(&life.fleet, folder, &life.tasks, life.stop_api.subscribe()).await?;
     let workers = life.settings.listed.len();
     output::talk(&format!(
         "drowse: up at http://{address}, {} with {}, data in {}, freezing by {freezer}\n",
@@ -88,6 +88,7 @@ pub(super) async fn live(
         counted(life.doors.len(), "door"),
         folder.path().display()
     ));
+    output::talk(&format!("drowse: the page, once, within the hour: http://{address}{login}\n"));
     if args.demo {
         output::talk(&demo::what_to_try(&life.settings, folder));
     }
@@ -103,7 +104,7 @@ pub(super) async fn live(
             }
         }
     };
-    life.end(&mut ends).await;
+    life.end(serving, &mut ends).await;
     if !args.quiet {
         news.catch_up().await;
     }
@@ -143,13 +144,17 @@ impl Life<'_> {
     }
 
     /// Ends: nobody new is let in, who is in may finish, nothing is decided any more, nothing stays frozen.
-    async fn end(self, ends: &mut Ends) {
+    async fn end(self, serving: JoinHandle<()>, ends: &mut Ends) {
         output::talk("drowse: ending\n");
         self.stop_api.send_replace(true);
         Api::withdraw(self.folder);
         self.doors.close(Closing::NobodyIn);
         tokio::select! {
-            () = self.connections.finish() => {}
+            () = async {
+                self.connections.finish().await;
+                // Nobody can order a pause any more.
+                let _ = serving.await;
+            } => {}
             () = tokio::time::sleep(CONNECTIONS_FOR) => {}
             // Asked twice: now.
             () = ends.next() => {}
