@@ -30,15 +30,15 @@ pub(crate) const COOKIE_NAME: &str = "drowse_session";
 
 /// Somebody whose credential opened the door.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Principal {
+pub(crate) struct Principal {
     /// Of the token or the session; tells nothing about the secret.
-    pub token_id: String,
+    pub(crate) token_id: String,
     /// As the journal names them.
-    pub name: String,
+    pub(crate) name: String,
     /// What they may do.
-    pub role: Role,
+    pub(crate) role: Role,
     /// The only worker that they may touch.
-    pub worker: Option<WorkerId>,
+    pub(crate) worker: Option<WorkerId>,
 }
 
 impl Principal {

@@ -11,7 +11,7 @@
 
 #![forbid(unsafe_code)]
 
-pub mod auth;
+mod auth;
 mod change;
 pub mod clock;
 pub mod config;
@@ -32,6 +32,7 @@ mod shared;
 pub mod spec;
 pub mod tasks;
 
+pub use auth::{Chance, Roles};
 pub use change::power;
 pub use clock::Clock;
 pub use fleet::{ControlError, Fleet};

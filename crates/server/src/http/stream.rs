@@ -16,7 +16,6 @@ use drowse_wire::events::{Frame, LAST_EVENT_ID, LOST, STREAM_TYPE, encode, keepa
 use futures_util::stream;
 use serde::Deserialize;
 use tokio::sync::watch;
-use utoipa::IntoParams;
 
 use super::ApiState;
 use super::events::{event_id, filter, shown};
@@ -29,7 +28,7 @@ use crate::fleet::{ControlError, EventFilterOwned};
 const BATCH: usize = 100;
 
 /// Which events to hear of.
-#[derive(Debug, Deserialize, IntoParams)]
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct StreamQuery {
     /// Only those of this worker.

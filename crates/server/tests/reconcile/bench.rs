@@ -53,8 +53,8 @@ impl Fate {
             return true;
         }
         self.passed.lock().unwrap().insert(point);
-        let is_counted_out = self.left.load(Ordering::Relaxed) >= 0
-            && self.left.fetch_sub(1, Ordering::Relaxed) == 0;
+        let is_counted_out =
+            self.left.load(Ordering::Relaxed) >= 0 && self.left.fetch_sub(1, Ordering::Relaxed) == 0;
         let dies = is_counted_out || *self.at.lock().unwrap() == Some(point);
         if dies {
             self.is_dead.store(true, Ordering::Relaxed);
@@ -179,7 +179,10 @@ impl Bench {
     }
 
     /// Starts something in the program and lets everybody go on until nobody can.
-    pub(crate) fn spawn<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
+    pub(crate) fn spawn<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> JoinHandle<T> {
         let program = self.program();
         let guard = program.runtime.enter();
         let handle = program.tasks.spawn(work);
@@ -353,7 +356,9 @@ impl Bench {
     pub(crate) fn journal(&self, id: &WorkerId) -> Vec<StoredEvent> {
         let (fleet, id) = (self.fleet(), id.clone());
         let filter = EventFilterOwned { worker: Some(id), kind: None };
-        self.run(async move { fleet.events(0, 100_000, filter).await }).expect("reading takes no time").unwrap()
+        self.run(async move { fleet.events(0, 100_000, filter).await })
+            .expect("reading takes no time")
+            .unwrap()
     }
 
     pub(crate) fn kinds(&self, id: &WorkerId) -> Vec<String> {

@@ -42,9 +42,11 @@ impl Driver for Scripted {
 
     fn adopt<'a>(&'a self, worker: &'a WorkerId, _: &'a Spec, within: Duration) -> Answer<'a, Seen> {
         Box::pin(async move {
-            let is_new = self.sim.observe(worker, Duration::ZERO).await.is_err_and(|error| {
-                matches!(error, drowse_drivers::Error::Refused { .. })
-            });
+            let is_new = self
+                .sim
+                .observe(worker, Duration::ZERO)
+                .await
+                .is_err_and(|error| matches!(error, drowse_drivers::Error::Refused { .. }));
             let spec = self.specs.lock().unwrap().get(worker).cloned().unwrap_or_default();
             let seen = self.sim.adopt(worker, &Spec::Sim(Box::new(spec)), within).await?;
             if is_new {
