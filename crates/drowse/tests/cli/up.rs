@@ -168,3 +168,29 @@ fn the_demo_says_what_to_try_and_leaves_nothing_behind() {
     assert!(!folder.data().join("demo").exists());
     assert!(std::net::TcpStream::connect(("127.0.0.1", door)).is_err());
 }
+
+#[test]
+fn the_api_answers_to_the_token_in_the_data_folder_and_to_nobody_else() {
+    let folder = Folder::new();
+    folder.worker("web", "1h");
+    let mut up = folder.up(&[]);
+    up.wait_for("web running for the first time");
+    let read = |name: &str| std::fs::read_to_string(folder.data().join(name)).unwrap().trim().to_owned();
+    let port: u16 = read("address").rsplit(':').next().unwrap().parse().unwrap();
+    let token = read("admin-token");
+    let ask = |header: &str| running::ask(port, "/api/v1/workers", header);
+    assert!(ask(&format!("authorization: Bearer {token}\r\n")).starts_with("HTTP/1.1 200 "));
+    assert!(ask("").starts_with("HTTP/1.1 401 "));
+    up.end();
+
+    // Kept over a restart, so that a script need not read it again.
+    let _up = folder.up(&[]);
+    assert_eq!(read("admin-token"), token);
+}
+
+#[test]
+fn plain_http_beyond_this_machine_must_be_asked_for_by_name() {
+    let folder = Folder::new();
+    let output = folder.fails(&["--listen", "0.0.0.0:0"]);
+    assert!(text(&output.stderr).ends_with("or insist with --plain-http\n"), "{}", text(&output.stderr));
+}

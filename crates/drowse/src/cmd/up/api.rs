@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 
 use anyhow::{Context as _, bail};
+use drowse_server::Chance;
 use drowse_server::Fleet;
-use drowse_server::auth::Chance;
 use drowse_server::http::{self, ApiParts, ApiState, Limits};
 use drowse_server::tasks::Tasks;
 use drowse_wire::v1::{CreateToken, Role};

@@ -192,9 +192,16 @@ pub(crate) fn free_port() -> u16 {
 /// Asks a worker and reads its whole answer.
 #[track_caller]
 pub(crate) fn get(port: u16, path: &str) -> String {
+    ask(port, path, "")
+}
+
+/// The same with headers, each with its end of line.
+#[track_caller]
+pub(crate) fn ask(port: u16, path: &str, headers: &str) -> String {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("the door is open");
     stream.set_read_timeout(Some(PATIENCE)).expect("patience is not zero");
-    write!(stream, "GET {path} HTTP/1.1\r\nhost: x\r\n\r\n").expect("the other side listens");
+    write!(stream, "GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{headers}\r\n")
+        .expect("the other side listens");
     let mut answer = String::new();
     stream.read_to_string(&mut answer).expect("an answer");
     assert!(!answer.is_empty(), "closed without an answer");
