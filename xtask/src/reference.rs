@@ -25,6 +25,7 @@ pub(crate) struct Generated {
 /// Every generated file.
 const REGISTRY: &[Generated] = &[
     Generated { path: "docs/reference/config.md", args: &["__reference", "config"] },
+    Generated { path: "docs/reference/openapi.json", args: &["__reference", "openapi"] },
     Generated { path: "drowse.example.toml", args: &["__reference", "example"] },
 ];
 

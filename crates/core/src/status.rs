@@ -68,6 +68,8 @@ pub enum WakeCause {
     Recovery,
     /// It exited with an error.
     Exit,
+    /// Drowse ends, and nothing would wake what it leaves frozen.
+    Shutdown,
 }
 
 impl WakeCause {
@@ -80,6 +82,7 @@ impl WakeCause {
             | WakeCause::Activity
             | WakeCause::Veto
             | WakeCause::Recovery
+            | WakeCause::Shutdown
             | WakeCause::Exit => false,
         }
     }
@@ -90,7 +93,9 @@ impl WakeCause {
             WakeCause::Connection | WakeCause::Lease { .. } => ResumeReason::Wake,
             WakeCause::KeepAwake { .. } | WakeCause::Resume { .. } => ResumeReason::Manual,
             WakeCause::Schedule => ResumeReason::Schedule,
-            WakeCause::Activity | WakeCause::Veto | WakeCause::Recovery => ResumeReason::Undo,
+            WakeCause::Activity | WakeCause::Veto | WakeCause::Recovery | WakeCause::Shutdown => {
+                ResumeReason::Undo
+            }
             WakeCause::Exit => ResumeReason::Restart,
         }
     }
@@ -105,6 +110,7 @@ impl WakeCause {
             WakeCause::Activity => "activity",
             WakeCause::Veto => "hook",
             WakeCause::Recovery | WakeCause::Exit => "drowse",
+            WakeCause::Shutdown => "shutdown",
         }
     }
 }

@@ -5,6 +5,7 @@ mod backup;
 mod brake;
 mod check_config;
 mod completions;
+mod demo_worker;
 mod detect;
 mod disable;
 mod doctor;
@@ -27,10 +28,14 @@ mod stop;
 mod terminate;
 mod thaw;
 mod token;
+mod up;
 
 use std::process::ExitCode;
 
 use clap::Subcommand;
+
+/// The hidden command that becomes a worker's own.
+pub(crate) const EXEC: &str = "__exec";
 
 /// What `drowse` can do.
 #[derive(Debug, Subcommand)]
@@ -53,6 +58,7 @@ pub(crate) enum Command {
     Brake(brake::Args),
     Token(token::Args),
     Backup(backup::Args),
+    Up(up::Args),
     CheckConfig(check_config::Args),
     Replay(replay::Args),
     Doctor(doctor::Args),
@@ -61,6 +67,8 @@ pub(crate) enum Command {
     Man(man::Args),
     #[command(name = "__reference", hide = true)]
     Reference(reference::Args),
+    #[command(name = "__demo-worker", hide = true)]
+    DemoWorker(demo_worker::Args),
 }
 
 /// Runs a command. An error is something that kept it from doing its work; a "no" that is its work, such as
@@ -85,6 +93,7 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Brake(args) => brake::run(args),
         Command::Token(args) => token::run(args),
         Command::Backup(args) => backup::run(args),
+        Command::Up(args) => up::run(args),
         Command::CheckConfig(args) => check_config::run(args),
         Command::Replay(args) => replay::run(args),
         Command::Doctor(args) => doctor::run(args),
@@ -92,5 +101,6 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Completions(args) => completions::run(args),
         Command::Man(args) => man::run(args),
         Command::Reference(args) => reference::run(args),
+        Command::DemoWorker(args) => demo_worker::run(args),
     }
 }

@@ -10,6 +10,11 @@ use std::process::ExitCode;
 use clap::Parser as _;
 
 fn main() -> ExitCode {
+    let mut args = std::env::args_os().skip(1);
+    // Before the command line is parsed: what follows is a worker's own command, dashes and all.
+    if args.next().is_some_and(|arg| arg == cmd::EXEC) {
+        return drowse_drivers::process::exec_helper(args);
+    }
     let cli = cli::Cli::parse();
     match cmd::run(&cli.command) {
         Ok(code) => code,

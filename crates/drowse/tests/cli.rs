@@ -8,6 +8,8 @@ mod doctor;
 mod help;
 #[path = "cli/server.rs"]
 mod server;
+#[path = "cli/up.rs"]
+mod up;
 
 use std::fs;
 use std::path::Path;

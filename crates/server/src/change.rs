@@ -176,7 +176,7 @@ impl<'t> Change<'t> {
                 since: self.now,
                 until: Some(until),
             }),
-            Effect::EndHolds => self.locked.clear_holds(self.now).map(|_| ()),
+            Effect::EndHolds => self.locked.end_run(self.now).map(|_| ()),
             Effect::EndLeasedTime => {
                 let mut leases = self.locked.leases()?;
                 let before = leases.clone();

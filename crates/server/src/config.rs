@@ -41,6 +41,7 @@ use drowse_core::policy::{
     Key, Level, Origin, PolicyBook, Selectors, Source as From, Value, environment_layer,
 };
 
+pub(crate) use check::reads_telemetry;
 pub use driver::{Docker, Ec2, Tag};
 pub use example::example;
 pub use group::{Groups, MembersFile, parse_members};

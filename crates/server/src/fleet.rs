@@ -10,6 +10,7 @@ mod brake;
 mod error;
 mod gate;
 mod hold;
+mod leave;
 mod look;
 mod policy;
 mod register;
@@ -26,8 +27,9 @@ pub use error::ControlError;
 pub use gate::WakeRefused;
 pub(crate) use hold::journal_ended;
 pub use hold::{LeaseAsked, LeaseGranted};
+pub use leave::Left;
 pub use look::{Detection, IdleStatus, Readings, WorkerCard};
-pub use policy::{Granting, PolicyChange, PolicyView};
+pub use policy::{Granting, PolicyApplied, PolicyChange, PolicyView};
 pub use register::{Patch, Registration};
 
 use crate::clock::Clock;

@@ -14,6 +14,7 @@ use std::time::Duration;
 use drowse_core::Timestamp;
 use drowse_core::event::Event;
 use drowse_core::id::WorkerId;
+use drowse_core::signal::Signal;
 use drowse_store::{Arrival, Lane, Replica, RouterSession, StoreError};
 
 use crate::shared::{Shared, lock};
@@ -182,9 +183,8 @@ impl Shared {
         let shared = Arc::clone(self);
         self.tasks.spawn(async move {
             // Refused or failed, the next check of the worker looks at the same evidence again.
-            let _ = shared
-                .change("touched", Lane::Wake, &worker, |change| change.apply(&Event::ActivityArrived))
-                .await;
+            let arrived = Event::ActivityArrived { by: Signal::Connections };
+            let _ = shared.change("touched", Lane::Wake, &worker, move |change| change.apply(&arrived)).await;
         });
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! - [`config`]: what the file says
 //! - [`Fleet`]: what the API, the page, the gate and the command line can ask for
+//! - [`gate`]: the plain TCP door of a worker
 //! - [`Reconciler`]: the loop; deadlines, not scans
 //! - [`clock`], [`tasks`], [`crash`]: what is injected, so that a test can stop time and let the program die
 //!
@@ -10,13 +11,16 @@
 
 #![forbid(unsafe_code)]
 
+mod auth;
 mod change;
 pub mod clock;
 pub mod config;
 pub mod crash;
 mod db;
 pub mod fleet;
+pub mod gate;
 mod hands;
+pub mod http;
 mod ingest;
 mod meters;
 pub mod metrics;
@@ -28,6 +32,7 @@ mod shared;
 pub mod spec;
 pub mod tasks;
 
+pub use auth::{Chance, Roles};
 pub use change::power;
 pub use clock::Clock;
 pub use fleet::{ControlError, Fleet};

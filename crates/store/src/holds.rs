@@ -226,10 +226,11 @@ impl Locked<'_> {
         Ok(swept)
     }
 
-    /// The run of the worker is over: its leases, snoozes and keep-awakes end with it.
+    /// The run of the worker is over: its leases and its keep-alive file end with it.
     ///
-    /// Connections stay, as their router tells: who waits at the door for the next run still waits.
-    pub fn clear_holds(&mut self, now: Timestamp) -> Result<Vec<Hold>, StoreError> {
+    /// Connections stay, as their router tells: who waits at the door for the next run still waits. What a
+    /// person or a resume protects until a time stays protected, whatever runs.
+    pub fn end_run(&mut self, now: Timestamp) -> Result<Vec<Hold>, StoreError> {
         let mut ended = Vec::new();
         let mut leases = self.leases()?;
         for lease in leases.clear(now) {
@@ -237,7 +238,7 @@ impl Locked<'_> {
         }
         self.save_leases(&leases)?;
         for row in self.tx.hold_rows(self.id())? {
-            if row.hold.kind != HoldKind::Connection {
+            if row.hold.kind == HoldKind::KeepAliveFile {
                 self.drop_row(&row, now)?;
                 ended.push(row.hold);
             }

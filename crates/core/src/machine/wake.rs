@@ -21,7 +21,8 @@ pub(super) fn asked(draft: Draft, cause: &WakeCause) -> Result<Step, Refusal> {
         WakeCause::Connection
         | WakeCause::Lease { .. }
         | WakeCause::KeepAwake { .. }
-        | WakeCause::Schedule => requested(draft, cause),
+        | WakeCause::Schedule
+        | WakeCause::Shutdown => requested(draft, cause),
         WakeCause::Resume { by } => resume_requested(draft, by),
         // Whoever asks in the name of activity vouches that no hook made it.
         WakeCause::Activity => Ok(activity_arrived(draft, Signal::Telemetry)),
@@ -270,10 +271,11 @@ fn check_allowed(draft: &Draft, sleep: &Sleep, cause: &WakeCause) -> Result<(), 
     }
 }
 
-/// A lease or a keep-awake is for what runs or is frozen; it does not start what is stopped.
+/// A lease or a keep-awake is for what runs or is frozen; it does not start what is stopped. Nor does the end of
+/// Drowse.
 fn check_may_start(cause: &WakeCause) -> Result<(), Refusal> {
     match cause {
-        WakeCause::Lease { .. } | WakeCause::KeepAwake { .. } => Err(Refusal::Stopped),
+        WakeCause::Lease { .. } | WakeCause::KeepAwake { .. } | WakeCause::Shutdown => Err(Refusal::Stopped),
         WakeCause::Connection
         | WakeCause::Resume { .. }
         | WakeCause::Schedule

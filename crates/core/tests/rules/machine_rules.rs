@@ -93,6 +93,19 @@ fn a_lease_or_a_keep_awake_wakes_a_frozen_worker_and_not_a_stopped_one() {
 }
 
 #[test]
+fn the_end_of_drowse_thaws_and_starts_nothing() {
+    let event = Event::WakeRequested { cause: WakeCause::Shutdown };
+    let mut frozen = Bench::running(Process);
+    frozen.idles();
+    let counters = frozen.worker.counters.clone();
+    frozen.to(S::Waking, event.clone());
+    assert_eq!(frozen.worker.counters, counters, "an undo counts nothing");
+    let mut stopped = Bench::that_stops();
+    stopped.idles();
+    assert_eq!(stopped.refused(event), Refusal::Stopped);
+}
+
+#[test]
 fn nobody_can_ask_for_a_wake_by_a_cause_that_is_ours() {
     let mut stopped = Bench::that_stops();
     stopped.idles();

@@ -47,7 +47,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 /// One line, with the reason that the system gives.
-fn error_line(error: &LoadError) -> String {
+pub(super) fn error_line(error: &LoadError) -> String {
     match std::error::Error::source(error) {
         Some(source) => format!("{error}: {source}"),
         None => error.to_string(),
@@ -91,7 +91,7 @@ fn find<'a>(parsed: &'a Parsed, id: &str) -> anyhow::Result<&'a Worker> {
 }
 
 /// The environment. What is not UTF-8 cannot be one of ours.
-fn variables() -> Vec<(String, String)> {
+pub(super) fn variables() -> Vec<(String, String)> {
     std::env::vars_os()
         .filter_map(|(name, text)| Some((name.into_string().ok()?, text.to_string_lossy().into_owned())))
         .collect()

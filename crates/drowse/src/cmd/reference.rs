@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use drowse_server::config;
+use drowse_server::{config, http};
 
 use crate::output;
 
@@ -18,12 +18,15 @@ enum What {
     Config,
     /// The example configuration file.
     Example,
+    /// The `OpenAPI` document.
+    Openapi,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let text = match args.what {
         What::Config => config::reference(),
         What::Example => config::example(),
+        What::Openapi => format!("{}\n", serde_json::to_string_pretty(http::document())?),
     };
     output::data(&text)?;
     Ok(ExitCode::SUCCESS)

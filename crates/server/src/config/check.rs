@@ -41,8 +41,12 @@ pub(super) fn check(report: &mut Report<'_>, book: &PolicyBook, layers: &Layers,
 
 fn conflicts_of(book: &PolicyBook, selectors: &Selectors) -> Vec<Conflict> {
     let (policy, provenance) = book.resolve_for(selectors);
-    // What a listed worker is decides which interval it uses; only CML is read through its telemetry.
-    conflicts(&policy, &provenance, selectors.kind.as_deref() == Some("cml"))
+    conflicts(&policy, &provenance, reads_telemetry(selectors))
+}
+
+/// What a worker is decides which interval it uses: only CML is read through its telemetry.
+pub(crate) fn reads_telemetry(selectors: &Selectors) -> bool {
+    selectors.kind.as_deref() == Some("cml")
 }
 
 /// Somebody whom each layer would be for that is no listed worker's.

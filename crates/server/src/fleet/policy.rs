@@ -12,6 +12,7 @@ use drowse_store::{Lane, Listing, NewEvent, PolicyValue, Tx, View};
 use serde_json::json;
 
 use super::{ControlError, Fleet};
+use crate::config::reads_telemetry;
 use crate::policies::{Book, FileLayers};
 
 /// A change of one value of one layer.
@@ -27,6 +28,15 @@ pub struct PolicyChange {
     pub value: Option<Value>,
     /// Who changes it.
     pub by: String,
+}
+
+/// What changes of policy came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PolicyApplied {
+    /// The epoch from which on they count.
+    pub epoch: u64,
+    /// How many workers they concern.
+    pub workers: u64,
 }
 
 /// Everything that policy says.
@@ -72,21 +82,23 @@ impl Fleet {
     /// Sets a value, or takes back what was set. Refused where the environment pins it or where it does not go
     /// together with the rest of some worker's policy.
     pub async fn set_policy(&self, change: PolicyChange) -> Result<u64, ControlError> {
-        check_shape(&change)?;
+        Ok(self.set_policies(vec![change]).await?.epoch)
+    }
+
+    /// Makes several changes: all of them or none. They are judged together, so that two values which only go
+    /// with each other can be changed at all.
+    pub async fn set_policies(&self, changes: Vec<PolicyChange>) -> Result<PolicyApplied, ControlError> {
         let shared = Arc::clone(&self.0);
-        let epoch = self
+        let applied = self
             .0
             .db
             .tx("policy", Lane::Ordinary, move |tx| {
                 let book = shared.policies.book(tx)?;
-                check_pinned(&book, &change)?;
-                let now = shared.clock.now();
-                check_workers(tx, &book, &change, now)?;
-                write(tx, &change, now)
+                apply(tx, &book, &changes, shared.clock.now())
             })
             .await?;
         self.apply_policy();
-        Ok(epoch)
+        Ok(applied)
     }
 
     /// Lets Drowse act on a worker or only observe it: `auto_pause` of the worker layer.
@@ -209,6 +221,25 @@ impl Fleet {
     }
 }
 
+/// Checks changes and writes them. Whatever is locked by the transaction beforehand is a worker.
+pub(super) fn apply(
+    tx: &Tx<'_>,
+    book: &Book,
+    changes: &[PolicyChange],
+    now: Timestamp,
+) -> Result<PolicyApplied, ControlError> {
+    for change in changes {
+        check_shape(change)?;
+        check_pinned(book, change)?;
+    }
+    let workers = check_workers(tx, book, changes, now)?;
+    let mut epoch = book.epoch();
+    for change in changes {
+        epoch = write(tx, change, now)?;
+    }
+    Ok(PolicyApplied { epoch, workers })
+}
+
 fn check_shape(change: &PolicyChange) -> Result<(), ControlError> {
     let needs_name = match change.level {
         Level::BuiltIn => return Err(ControlError::invalid("level", "what is built in cannot be changed")),
@@ -243,26 +274,36 @@ fn check_pinned(book: &Book, change: &PolicyChange) -> Result<(), ControlError> 
     }
 }
 
-/// Two layers that never met on paper meet in a worker: the change is tried on every worker that it concerns.
+/// Two layers that never met on paper meet in a worker: the changes are tried on every worker that they
+/// concern; how many those are.
 fn check_workers(
     view: &View<'_>,
     book: &Book,
-    change: &PolicyChange,
+    changes: &[PolicyChange],
     now: Timestamp,
-) -> Result<(), ControlError> {
-    let after = changed_book(book, change, now)?;
-    let layer = PolicyLayer::new(change.level, change.name.as_deref(), Source::RunTime);
+) -> Result<u64, ControlError> {
+    let after = changed_book(book, changes, now)?;
+    let layer =
+        |change: &PolicyChange| PolicyLayer::new(change.level, change.name.as_deref(), Source::RunTime);
+    let layers: Vec<_> = changes.iter().map(|change| (layer(change), change)).collect();
     let mut listing = Listing { limit: PAGE, ..Listing::default() };
     let mut found = new_conflicts(book, &after, &Selectors::default());
-    let mut seen_worker = change.level != Level::Worker;
+    let mut seen = vec![false; changes.len()];
+    let mut workers = 0;
     loop {
         let page = view.workers(&listing)?;
         for record in &page {
             let worker = record.without_terms();
-            if worker.selectors.select(&layer) {
-                seen_worker = true;
+            let mut is_concerned = false;
+            for ((layer, change), seen) in layers.iter().zip(&mut seen) {
+                if worker.selectors.select(layer) {
+                    (is_concerned, *seen) = (true, true);
+                    check_sleep(change, worker, &after.of(&worker.selectors).policy)?;
+                }
+            }
+            if is_concerned {
+                workers += 1;
                 found.extend(new_conflicts(book, &after, &worker.selectors));
-                check_sleep(change, worker, &after.of(&worker.selectors).policy)?;
             }
         }
         match page.last() {
@@ -270,11 +311,15 @@ fn check_workers(
             Some(_) | None => break,
         }
     }
-    if !seen_worker && change.value.is_some() {
+    let nobody = changes
+        .iter()
+        .zip(seen)
+        .find(|(change, seen)| change.level == Level::Worker && change.value.is_some() && !seen);
+    if let Some((change, _)) = nobody {
         let name = change.name.clone().unwrap_or_default();
         return Err(ControlError::NoSuch { what: format!("worker {name}") });
     }
-    if found.is_empty() { Ok(()) } else { Err(ControlError::Conflicting { conflicts: found }) }
+    if found.is_empty() { Ok(workers) } else { Err(ControlError::Conflicting { conflicts: found }) }
 }
 
 /// At the worker layer, a way to sleep that its driver does not know is a slip; elsewhere it becomes `stop`.
@@ -294,7 +339,7 @@ fn check_sleep(change: &PolicyChange, worker: &Worker, policy: &Policy) -> Resul
 fn new_conflicts(before: &Book, after: &Book, selectors: &Selectors) -> Vec<Conflict> {
     let of = |book: &Book| {
         let resolved = book.of(selectors);
-        conflicts(&resolved.policy, &resolved.provenance)
+        conflicts(&resolved.policy, &resolved.provenance, reads_telemetry(selectors))
     };
     let old = of(before);
     of(after)
@@ -303,12 +348,13 @@ fn new_conflicts(before: &Book, after: &Book, selectors: &Selectors) -> Vec<Conf
         .collect()
 }
 
-fn changed_book(book: &Book, change: &PolicyChange, now: Timestamp) -> Result<Book, ControlError> {
-    let is_it = |value: &PolicyValue| {
-        value.level == change.level && value.name == change.name && value.key == change.key.name()
-    };
-    let mut values: Vec<PolicyValue> = book.values.iter().filter(|value| !is_it(value)).cloned().collect();
-    values.extend(stored(change, now)?);
+fn changed_book(book: &Book, changes: &[PolicyChange], now: Timestamp) -> Result<Book, ControlError> {
+    let mut values = book.values.clone();
+    for change in changes {
+        let key = change.key.name();
+        values.retain(|value| (value.level, &value.name, &value.key) != (change.level, &change.name, &key));
+        values.extend(stored(change, now)?);
+    }
     Ok(Book::new(book.epoch(), book.file(), values, book.granted.clone()))
 }
 

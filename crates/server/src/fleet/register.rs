@@ -10,7 +10,7 @@ use drowse_core::worker::Worker;
 use drowse_store::{Lane, Listing, NewEvent, Registered, Removal};
 use serde_json::json;
 
-use super::{ControlError, Fleet};
+use super::{ControlError, Fleet, PolicyChange};
 use crate::spec::{NewWorker, WorkerSpec};
 
 /// What became of a registration.
@@ -41,6 +41,17 @@ const PAGE: usize = 1_000;
 impl Fleet {
     /// Puts a worker on the books. It is looked at at once.
     pub async fn register(&self, new: NewWorker, by: &str) -> Result<Registration, ControlError> {
+        self.register_with(new, Vec::new(), by).await
+    }
+
+    /// The same, with a policy of its own from the first look on: both or neither.
+    pub async fn register_with(
+        &self,
+        new: NewWorker,
+        policy: Vec<PolicyChange>,
+        by: &str,
+    ) -> Result<Registration, ControlError> {
+        let has_policy = !policy.is_empty();
         if !self.0.hands.drivers().has(new.spec.driver.kind()) {
             let message = format!("there is no {} driver here", new.spec.driver.kind());
             return Err(ControlError::invalid("driver", message));
@@ -60,6 +71,9 @@ impl Fleet {
                 if registered == Registered::Exists {
                     return Err(ControlError::conflict(format!("there is a worker {} already", new.id)));
                 }
+                if !policy.is_empty() {
+                    super::policy::apply(tx, &*shared.policies.book(tx)?, &policy, now)?;
+                }
                 tx.append(NewEvent {
                     at: now,
                     worker: Some(new.id.clone()),
@@ -73,6 +87,9 @@ impl Fleet {
         self.0.hands.reconfigured(&id);
         self.0.notices.worker_changed(&id);
         self.0.queue.nudge();
+        if has_policy {
+            self.apply_policy();
+        }
         Ok(registration)
     }
 

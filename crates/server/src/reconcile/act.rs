@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use drowse_core::Timestamp;
 use drowse_core::event::Event;
-use drowse_core::evidence::{Read, UnknownFor};
+use drowse_core::evidence::Read;
 use drowse_core::machine::{Fence, Judged};
 use drowse_core::reason::PauseReason;
 use drowse_core::schedule;
@@ -205,10 +205,6 @@ impl Shared {
         let policy = &picture.resolved.policy;
         // After a start of ours the cooldown counts from there: what was done before is not remembered.
         let last = lock(&self.scaled_down).get(&region).copied().unwrap_or(self.started_at);
-        if self.clock.now() < last + policy.scale_down_cooldown {
-            return Ok(false);
-        }
-        let needed = policy.min_workers as usize;
         let listing = drowse_store::Listing { limit: usize::from(u16::MAX), ..Default::default() };
         let records = self.db.read(move |view| view.workers(&listing)).await?;
         let counted = records.iter().filter(|record| {
@@ -218,7 +214,8 @@ impl Shared {
             );
             !is_leaving && record.without_terms().selectors.region == region
         });
-        Ok(counted.count() > needed)
+        let workers = u32::try_from(counted.count()).unwrap_or(u32::MAX);
+        Ok(policy.can_scale_down(workers, Some(last), self.clock.now()))
     }
 }
 
@@ -228,7 +225,8 @@ fn asleep_event(change: &Change<'_>, picture: &Picture) -> Option<Event> {
     let used_since = picture.activity_at().is_some_and(|at| at > sleep.at);
     if picture.worker.status.kind() == StatusKind::Paused && used_since && sleep.is_undone_by_activity() {
         // A flush had committed it, and we died before we could act on it.
-        return Some(Event::ActivityArrived);
+        let by = picture.checked.evidence.last_activity_by().unwrap_or(Signal::Connections);
+        return Some(Event::ActivityArrived { by });
     }
     let schedule = picture.resolved.policy.schedule.as_ref()?;
     let seen = picture.checked_before.unwrap_or(picture.worker.created_at);
@@ -241,20 +239,13 @@ fn asleep_event(change: &Change<'_>, picture: &Picture) -> Option<Event> {
 fn note(picture: &mut Picture, verdict: &Verdict, now: Timestamp) -> Notes {
     let mut notes = Notes::default();
     let checked = &mut picture.checked;
-    checked.evidence.last_check_at = Some(now);
     if verdict.status != StatusKind::Running {
+        // What sleeps is looked at, not checked.
+        checked.evidence.last_check_at = Some(now);
         return notes;
     }
-    checked.evidence.streak = verdict.streak;
-    if verdict.used == Use::Unknown {
-        let unknown = checked.evidence.unknown.get_or_insert(UnknownFor { since: now, alerted_at: None });
-        if verdict.unknown_alert {
-            unknown.alerted_at = Some(now);
-            notes.unknown_alert = true;
-        }
-    } else {
-        checked.evidence.unknown = None;
-    }
+    verdict.note(&mut checked.evidence);
+    notes.unknown_alert = verdict.unknown_alert;
     for (warning, sent) in [
         (verdict.idle_warning, &mut checked.idle_warned),
         (verdict.runtime_warning, &mut checked.runtime_warned),

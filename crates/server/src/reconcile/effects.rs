@@ -12,6 +12,7 @@ use drowse_core::effect::Effect;
 use drowse_core::event::Event;
 use drowse_core::id::{IntentId, WorkerId};
 use drowse_core::refusal::Refusal;
+use drowse_core::signal::Signal;
 use drowse_core::status::Status;
 use drowse_core::worker::Power;
 use drowse_drivers::{Acted, Driver, Error, Hook, Seen, Stop, Terminate};
@@ -159,7 +160,7 @@ impl Shared {
                     let newest = written.max(shared.unwritten_activity(&worker.id));
                     let is_held = !change.locked.holds(change.now)?.is_empty();
                     if sleep.is_undone_by_activity() && (is_held || newest.is_some_and(|at| at > sleep.at)) {
-                        change.apply(&Event::ActivityArrived)?;
+                        change.apply(&Event::ActivityArrived { by: Signal::Connections })?;
                     }
                 }
                 change.apply(&Event::DriverDone { intent, exit_code: None })

@@ -9,6 +9,7 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 
 #[derive(Debug)]
 pub(crate) struct Queue {
+    at_once: usize,
     room: Arc<Semaphore>,
     nudged: Arc<Notify>,
     /// How many checks have been finished.
@@ -26,12 +27,17 @@ pub(crate) struct Place {
 impl Queue {
     pub(crate) fn new(at_once: usize) -> Self {
         let room = Arc::new(Semaphore::new(at_once));
-        Self { room, nudged: Arc::default(), finished: watch::Sender::new(0) }
+        Self { at_once, room, nudged: Arc::default(), finished: watch::Sender::new(0) }
     }
 
     /// For how many more there is room.
     pub(crate) fn room(&self) -> usize {
         self.room.available_permits()
+    }
+
+    /// Whether a check is under way.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.room() < self.at_once
     }
 
     /// Room for one more. There may be none left for a check on demand, which goes ahead all the same: somebody

@@ -55,7 +55,7 @@ impl Shared {
         Ok(())
     }
 
-    pub(super) async fn all_with(&self, status: StatusKind) -> Result<Vec<WorkerId>, StoreError> {
+    pub(crate) async fn all_with(&self, status: StatusKind) -> Result<Vec<WorkerId>, StoreError> {
         let mut found = Vec::new();
         let mut after = None;
         loop {

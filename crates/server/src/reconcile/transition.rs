@@ -97,7 +97,7 @@ impl Shared {
             let event = if holds.is_empty() {
                 Some(Event::Drained { generation })
             } else {
-                (change.now >= deadline).then_some(Event::DrainTimedOut { generation })
+                (change.now >= deadline).then_some(Event::DrainTimedOut { generation, is_held: true })
             };
             if let Some(event) = event {
                 match change.apply(&event) {

@@ -134,6 +134,36 @@ fn bytes_that_arrive_while_it_is_being_frozen_take_the_pause_back() {
     }
 }
 
+/// Somebody comes while the check that decides is under way: it has looked at the holds already.
+#[test]
+fn whoever_comes_during_the_check_that_decides_is_not_overlooked() {
+    for who in ["bytes", "lease", "connection", "connection that is gone again"] {
+        let mut bench = Bench::new(12, vec![global(10)]);
+        let takes = Takes { read: Span::exactly(Duration::from_millis(300)), ..Takes::default() };
+        let web = bench.add_with("web", true, sim::Spec { takes, ..sim::Spec::default() });
+        let read = |bench: &Bench| bench.fleet().metrics().checks;
+        bench.pass_secs(9);
+        let checks = read(&bench);
+        bench.pass_until("the next check is under way", |bench| read(bench) > checks);
+        assert!(bench.is(&web, StatusKind::Running));
+        bench.pass(Duration::from_millis(100));
+        let id = web.clone();
+        match who {
+            "bytes" => assert!(bench.fleet().saw_bytes(&web)),
+            "lease" => take(&bench, &web, 5),
+            _ => {
+                bench.ask(|fleet| async move { fleet.connections(&id, 1).await }).unwrap();
+            }
+        }
+        if who == "connection that is gone again" {
+            let id = web.clone();
+            bench.ask(|fleet| async move { fleet.connections(&id, 0).await }).unwrap();
+        }
+        bench.pass_secs(4);
+        assert_eq!(bench.count(&web, "worker.sleep_intended"), 0, "{who}: {}", bench.summary());
+    }
+}
+
 #[test]
 fn bytes_at_the_instant_of_the_decision_are_not_overlooked() {
     let mut bench = Bench::new(7, vec![global(10)]);

@@ -60,6 +60,24 @@ fn a_lease_lives_through_an_outage_for_its_own_ttl() {
     assert!(bench.now() >= back + Duration::from_secs(30), "the TTL once more, and then the timeout");
 }
 
+#[test]
+fn a_pause_that_nobody_can_vouch_for_is_taken_back() {
+    for leaves in [false, true] {
+        let mut bench = Bench::new(5, vec![global(10)]);
+        let web = bench.add_with("web", true, slow());
+        *bench.fate.at.lock().unwrap() = Some(CrashPoint::AfterCall("freeze"));
+        while !bench.is_dead() {
+            bench.step(bench.now() + Duration::from_secs(1));
+        }
+        bench.restart(leaves);
+        bench.pass_until("it runs", |bench| bench.is(&web, StatusKind::Running));
+        belief_is_truth(&bench, &web);
+        let kinds = bench.kinds(&web);
+        assert!(kinds.contains(&"worker.undone".to_owned()), "{kinds:?}");
+        assert!(!kinds.contains(&"worker.paused".to_owned()), "{kinds:?}");
+    }
+}
+
 /// A worker that takes its time, so that there is something to be interrupted.
 fn slow() -> sim::Spec {
     let takes = |ms| Span::exactly(Duration::from_millis(ms));

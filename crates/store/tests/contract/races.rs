@@ -46,7 +46,7 @@ fn no_worker_falls_asleep_under_a_hold() {
             // Back to the start.
             one.tx(|t| {
                 let mut locked = t.lock_worker(&id("web"))?.unwrap();
-                locked.clear_holds(now)?;
+                locked.end_hold(HoldKind::KeepAwake, "ann", now)?;
                 let mut worker = locked.record().worker(&Policy::default());
                 worker.status = Status::Running { since: now };
                 worker.generation = worker.generation.next();

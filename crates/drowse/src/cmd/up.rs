@@ -1,0 +1,96 @@
+//! `drowse up`: the whole control plane in one process.
+//!
+//! Everything that can be wrong is found before anything is touched: first the configuration, then the data
+//! folder and its lock, the database, the ports; only then are workers looked after.
+
+mod api;
+mod demo;
+mod doors;
+mod folder;
+mod life;
+mod news;
+mod parts;
+mod settings;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context as _;
+
+use folder::Folder;
+use settings::Settings;
+
+/// Look after the workers of a configuration: put them to sleep when they are idle, wake them when somebody
+/// connects.
+///
+/// Ends on SIGTERM or SIGINT. Workers go on running, and the next start finds them again; what Drowse froze is
+/// thawed first, because nothing would wake it. SIGHUP reads the configuration again.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  drowse up --demo                       three small local workers, to see one sleep and wake
+  drowse up --config drowse.toml
+  drowse up --data /var/lib/drowse --listen 127.0.0.1:7070")]
+pub(crate) struct Args {
+    /// Look after three small workers that come with Drowse; ends them at the end.
+    #[arg(long, conflicts_with = "config")]
+    demo: bool,
+    /// The configuration file; without it drowse.toml, if there is one.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// The folder for everything that is kept; without it `DROWSE_DATA`, or ./drowse-data.
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// Where the API answers, instead of what the file says.
+    #[arg(long, value_name = "ADDR")]
+    listen: Option<SocketAddr>,
+    /// Answer beyond this machine too, where everybody on the way can read tokens: only behind a proxy that
+    /// speaks TLS.
+    #[arg(long)]
+    plain_http: bool,
+    /// `sqlite://FILE` or `postgres://…`, instead of what the file says.
+    #[arg(long, value_name = "URL")]
+    database: Option<String>,
+    /// Leave frozen what is frozen at the end, for a restart that follows at once.
+    #[arg(long)]
+    keep_frozen: bool,
+    /// Do not tell what happens to workers.
+    #[arg(long)]
+    quiet: bool,
+}
+
+impl Args {
+    fn data(&self) -> PathBuf {
+        let given = self.data.clone().or_else(|| std::env::var_os("DROWSE_DATA").map(PathBuf::from));
+        let data = given.unwrap_or_else(|| PathBuf::from("drowse-data"));
+        // The demo is thrown away at its end; it must not meet anybody's real data.
+        if self.demo { data.join("demo") } else { data }
+    }
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let (folder, settings) = if args.demo {
+        let folder = Folder::open(&args.data())?;
+        let file = demo::write_config(&folder, args.listen)?;
+        let settings = Settings::load(args, Some(file))?;
+        (folder, settings)
+    } else {
+        let settings = Settings::load(args, args.config.clone())?;
+        (Folder::open(&args.data())?, settings)
+    };
+    let store = parts::open_store(&settings.config.server.database, &folder)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the threads that Drowse runs on")?;
+    // A clone stays here: a connection to PostgreSQL must not be closed by a thread of the runtime.
+    let outcome = runtime.block_on(life::live(args, &folder, settings, store.clone()));
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    drop(store);
+    outcome?;
+    if args.demo {
+        demo::clear(folder);
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,121 @@
+//! The data folder: ours alone, for one Drowse at a time.
+
+use std::fmt::Write as _;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Read as _, Seek as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use rustix::fs::{FlockOperation, flock};
+
+/// A data folder that no other Drowse uses. The kernel lets go of the lock when this process ends, however it
+/// does.
+#[derive(Debug)]
+pub(super) struct Folder {
+    path: PathBuf,
+    _lock: File,
+}
+
+const LOCK: &str = "drowse.lock";
+
+impl Folder {
+    pub(super) fn open(path: &Path) -> anyhow::Result<Self> {
+        let unusable = || format!("cannot use the data folder {}", path.display());
+        // 0700: the database, the output of workers and a token lie in it.
+        DirBuilder::new().recursive(true).mode(0o700).create(path).with_context(unusable)?;
+        let mut lock = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .read(true)
+            .write(true)
+            .mode(0o600)
+            .open(path.join(LOCK))
+            .with_context(unusable)?;
+        match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(rustix::io::Errno::WOULDBLOCK) => {
+                let mut pid = String::new();
+                let _ = lock.read_to_string(&mut pid);
+                let pid = pid.trim();
+                let who = if pid.is_empty() { String::new() } else { format!(" (pid {pid})") };
+                bail!("the data folder {} is in use by another Drowse{who}", path.display());
+            }
+            Err(error) => return Err(error).with_context(unusable),
+        }
+        // Only now: before the lock it is somebody else's number.
+        let number = |lock: &mut File| -> io::Result<()> {
+            lock.set_len(0)?;
+            lock.rewind()?;
+            lock.write_all(format!("{}\n", std::process::id()).as_bytes())
+        };
+        number(&mut lock).with_context(unusable)?;
+        // Paths in records and in the names of cgroups outlive this process and its working folder.
+        let path = path.canonicalize().with_context(unusable)?;
+        Ok(Self { path, _lock: lock })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes a file that only its owner can read, whole or not at all.
+    pub(super) fn write(&self, name: &str, text: &str) -> anyhow::Result<()> {
+        let (file, new) = (self.path.join(name), self.path.join(format!("{name}.new")));
+        let write = || -> io::Result<()> {
+            let mut options = OpenOptions::new();
+            let mut out = options.create(true).write(true).truncate(true).mode(0o600).open(&new)?;
+            out.write_all(text.as_bytes())?;
+            fs::rename(&new, &file)
+        };
+        write().with_context(|| format!("cannot write {}", file.display()))
+    }
+
+    pub(super) fn read(&self, name: &str) -> Option<String> {
+        fs::read_to_string(self.path.join(name)).ok()
+    }
+
+    pub(super) fn remove(&self, name: &str) {
+        // What is not there need not be removed.
+        let _ = fs::remove_file(self.path.join(name));
+    }
+}
+
+/// Chance, from the system: this is the generator that is injected everywhere else.
+pub(super) fn random<const N: usize>() -> anyhow::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    let read = File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes));
+    read.context("cannot read /dev/urandom")?;
+    Ok(bytes)
+}
+
+pub(super) fn hex(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len() * 2);
+    for byte in bytes {
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn a_folder_is_for_its_owner_and_for_one_drowse() {
+        let parent = tempfile::tempdir().unwrap();
+        let path = parent.path().join("a/b");
+        let folder = Folder::open(&path).unwrap();
+        folder.write("secret", "x").unwrap();
+        for (path, mode) in [(path.clone(), 0o700), (path.join("secret"), 0o600), (path.join(LOCK), 0o600)] {
+            assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, mode, "{}", path.display());
+        }
+        let message = Folder::open(&path).unwrap_err().to_string();
+        let pid = format!("is in use by another Drowse (pid {})", std::process::id());
+        assert!(message.ends_with(&pid), "{message}");
+        drop(folder);
+        Folder::open(&path).unwrap();
+    }
+}

@@ -1,0 +1,241 @@
+//! From the first look to the last: what is started in which order, what signals do, and how it ends.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use drowse_server::fleet::Left;
+use drowse_server::gate::Closing;
+use drowse_server::tasks::{Blocking, Tasks};
+use drowse_server::{Fleet, Reconciler};
+use drowse_store::Store;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use super::api::Api;
+use super::doors::Doors;
+use super::folder::Folder;
+use super::news::News;
+use super::settings::Settings;
+use super::{Args, demo, parts};
+use crate::output;
+
+/// How long open connections may go on after we were asked to end: long enough for an answer under way.
+const CONNECTIONS_FOR: Duration = Duration::from_secs(5);
+
+/// How long they may take to be cut, and the fleet to write down that they are.
+const CUT_FOR: Duration = Duration::from_secs(2);
+
+/// How long the thaw of all may take: longer than the thaw of one, shorter than the patience of `systemd`.
+const THAW_FOR: Duration = Duration::from_secs(20);
+
+/// Everything that is under way.
+struct Life<'a> {
+    args: &'a Args,
+    folder: &'a Folder,
+    settings: Settings,
+    fleet: Fleet,
+    tasks: Tasks,
+    /// Connections are waited for on their own: the tasks of the fleet go on after them.
+    connections: Tasks,
+    doors: Doors,
+    stop_api: watch::Sender<bool>,
+    stop_loop: watch::Sender<bool>,
+    ticking: JoinHandle<()>,
+}
+
+/// Looks after the fleet until it is told to end.
+pub(super) async fn live(
+    args: &Args,
+    folder: &Folder,
+    settings: Settings,
+    store: Store,
+) -> anyhow::Result<()> {
+    // First of all: a signal that comes during the start ends it cleanly too.
+    let mut ends = Ends::new()?;
+    let mut hangups = signal(SignalKind::hangup()).context("cannot wait for signals")?;
+    let tasks = Tasks::new(Blocking::Threads);
+    let api = Api::bind(settings.config.server.listen, args.plain_http).await?;
+    let address = api.address;
+    let doors = Doors::default();
+    let wanted = settings.doors();
+    let bound = doors.bind(&wanted).await?;
+    let (fleet, freezer) = parts::fleet(&settings, folder, store, &tasks)?;
+    let mut news = News::new(fleet.clone()).await?;
+
+    fleet.sync_listed(settings.listed.clone()).await.context("cannot take on the workers of the file")?;
+    let reconciler = Reconciler::new(&fleet);
+    reconciler.start().await.context("cannot take over what the last run left")?;
+    let (stop_api, stop_loop) = (watch::Sender::new(false), watch::Sender::new(false));
+    let mut stopped = stop_loop.subscribe();
+    let ticking = tasks.spawn(async move {
+        let stopped = async {
+            let _ = stopped.wait_for(|stop| *stop).await;
+        };
+        reconciler.run(stopped).await;
+    });
+    let connections = Tasks::new(Blocking::Threads);
+    let mut life =
+        Life { args, folder, settings, fleet, tasks, connections, doors, stop_api, stop_loop, ticking };
+    life.doors.apply(bound, &wanted, &life.fleet, &life.connections).await?;
+    let (serving, login) = api.serve(&life.fleet, folder, &life.tasks, life.stop_api.subscribe()).await?;
+    let workers = life.settings.listed.len();
+    output::talk(&format!(
+        "drowse: up at http://{address}, {} with {}, data in {}, freezing by {freezer}\n",
+        counted(workers, "listed worker"),
+        counted(life.doors.len(), "door"),
+        folder.path().display()
+    ));
+    output::talk(&format!("drowse: the page, once, within the hour: http://{address}{login}\n"));
+    if args.demo {
+        output::talk(&demo::what_to_try(&life.settings, folder));
+    }
+
+    let outcome = {
+        let mut telling = std::pin::pin!(tell(args, &mut news));
+        loop {
+            tokio::select! {
+                () = ends.next() => break Ok(()),
+                _ = hangups.recv() => life.reload().await,
+                ended = &mut life.ticking => break ended.context("the loop has failed"),
+                () = &mut telling => {}
+            }
+        }
+    };
+    life.end(serving, &mut ends).await;
+    if !args.quiet {
+        news.catch_up().await;
+    }
+    outcome
+}
+
+async fn tell(args: &Args, news: &mut News) {
+    if args.quiet {
+        std::future::pending::<()>().await;
+    }
+    news.follow().await;
+}
+
+impl Life<'_> {
+    /// Reads the configuration again. An invalid one keeps the old and says so.
+    async fn reload(&mut self) {
+        match self.try_reload().await {
+            Ok(()) => output::talk(&format!(
+                "drowse: the configuration was read again: {}\n",
+                counted(self.settings.listed.len(), "listed worker")
+            )),
+            Err(error) => output::talk(&format!("drowse: the old configuration stays: {error:#}\n")),
+        }
+    }
+
+    async fn try_reload(&mut self) -> anyhow::Result<()> {
+        let new = self.settings.again()?;
+        if new.config.server != self.settings.config.server {
+            bail!("[server] changes with a restart only");
+        }
+        let wanted = new.doors();
+        let bound = self.doors.bind(&wanted).await?;
+        self.fleet.reload(new.layers(), "file").await?;
+        self.fleet.sync_listed(new.listed.clone()).await?;
+        self.settings = new;
+        self.doors.apply(bound, &wanted, &self.fleet, &self.connections).await
+    }
+
+    /// Ends: nobody new is let in, who is in may finish, nothing is decided any more, nothing stays frozen.
+    async fn end(self, serving: JoinHandle<()>, ends: &mut Ends) {
+        output::talk("drowse: ending\n");
+        self.stop_api.send_replace(true);
+        Api::withdraw(self.folder);
+        self.doors.close(Closing::NobodyIn);
+        tokio::select! {
+            () = async {
+                self.connections.finish().await;
+                // Nobody can order a pause any more.
+                let _ = serving.await;
+            } => {}
+            () = tokio::time::sleep(CONNECTIONS_FOR) => {}
+            // Asked twice: now.
+            () = ends.next() => {}
+        }
+        self.doors.close(Closing::Cut);
+        let _ = tokio::time::timeout(CUT_FOR, self.connections.finish()).await;
+        if self.args.demo {
+            demo::end_workers(&self.fleet, &self.settings).await;
+        }
+        self.stop_loop.send_replace(true);
+        if !self.ticking.is_finished() {
+            let _ = self.ticking.await;
+        }
+        if self.args.demo {
+            return;
+        }
+        let left = if self.args.keep_frozen {
+            self.fleet.leave_frozen().await
+        } else {
+            self.fleet.leave(THAW_FOR).await
+        };
+        match left {
+            Ok(left) => output::talk(&farewell(&left)),
+            // Without the books: the ice is on the machine, and so are the records of it.
+            Err(error) => {
+                output::talk(&format!("drowse: the database does not answer at the end: {error}\n"));
+                if !self.args.keep_frozen {
+                    thaw_anyway(self.folder.path());
+                }
+            }
+        }
+    }
+}
+
+fn thaw_anyway(data: &Path) {
+    match drowse_drivers::process::thaw_all(data) {
+        Ok(thawed) => {
+            for worker in thawed.iter().filter(|worker| !matches!(worker.outcome, Ok(false))) {
+                let outcome =
+                    worker.outcome.as_ref().map_or_else(ToString::to_string, |_| "thawed".to_owned());
+                output::talk(&format!("drowse: {}: {outcome}\n", worker.worker));
+            }
+        }
+        Err(error) => output::talk(&format!("drowse: cannot thaw: {error}\n")),
+    }
+}
+
+fn farewell(left: &Left) -> String {
+    let mut text = String::from("drowse: ended; workers go on");
+    for (ids, what) in
+        [(&left.thawed, "thawed"), (&left.kept, "still frozen"), (&left.late, "not back in time")]
+    {
+        if !ids.is_empty() {
+            let names: Vec<&str> = ids.iter().map(drowse_core::id::WorkerId::as_str).collect();
+            let _ = write!(text, "; {what}: {}", names.join(", "));
+        }
+    }
+    text.push('\n');
+    text
+}
+
+fn counted(count: usize, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+}
+
+/// Requests to end.
+struct Ends {
+    term: Signal,
+    int: Signal,
+}
+
+impl Ends {
+    fn new() -> anyhow::Result<Self> {
+        let waits = |kind| signal(kind).context("cannot wait for signals");
+        Ok(Self { term: waits(SignalKind::terminate())?, int: waits(SignalKind::interrupt())? })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.term.recv() => {}
+            _ = self.int.recv() => {}
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! `drowse up` with real processes: what sleeps, what wakes, what survives.
+
+#[path = "up/running.rs"]
+mod running;
+
+use std::net::TcpListener;
+
+use super::text;
+use running::{Folder, free_port, get};
+
+#[test]
+fn a_worker_sleeps_when_idle_and_a_connection_wakes_it() {
+    let folder = Folder::new();
+    let web = folder.worker("web", "2s");
+    let mut up = folder.up(&[]);
+    up.wait_for("web running for the first time");
+    up.wait_for("web paused: idle for 2s");
+    let answer = get(web.door, "/first-bytes");
+    assert!(answer.contains("hello from web"), "{answer}");
+    assert!(answer.contains("you asked: GET /first-bytes HTTP/1.1"), "{answer}");
+    up.wait_for("web running again: wake, by connection");
+    up.wait_for("web paused: idle for 2s");
+}
+
+#[test]
+fn a_worker_that_was_frozen_when_drowse_was_killed_is_woken_by_the_next_one() {
+    let folder = Folder::new();
+    let web = folder.worker("web", "2s");
+    let mut up = folder.up(&[]);
+    let before = running::pid_in(&get(web.door, "/"));
+    up.wait_for("web paused");
+    up.kill();
+
+    let mut up = folder.up(&[]);
+    let answer = get(web.door, "/after");
+    assert!(answer.contains("you asked: GET /after"), "{answer}");
+    assert_eq!(running::pid_in(&answer), before, "it was started again instead of adopted");
+    up.wait_for("web running again");
+}
+
+#[test]
+fn a_clean_end_leaves_workers_running_and_none_frozen() {
+    let folder = Folder::new();
+    let web = folder.worker("web", "2s");
+    let mut up = folder.up(&[]);
+    let before = running::pid_in(&get(web.door, "/"));
+    up.wait_for("web paused");
+    let code = up.end();
+    assert_eq!(code, Some(0), "{}", up.told());
+    assert!(up.told().contains("; thawed: web\n"), "{}", up.told());
+    // Past the door, which is gone: a frozen worker would not answer.
+    assert_eq!(running::pid_in(&get(web.target, "/")), before);
+    assert!(!folder.data().join("address").exists(), "nobody answers there any more");
+
+    let mut up = folder.up(&[]);
+    assert_eq!(running::pid_in(&get(web.door, "/")), before, "it was started again instead of adopted");
+    up.wait_for("web paused");
+    assert!(!up.told().contains("changed from outside"), "{}", up.told());
+}
+
+#[test]
+fn what_is_frozen_can_be_left_so_for_a_restart() {
+    let folder = Folder::new();
+    let web = folder.worker("web", "2s");
+    let mut up = folder.up(&["--keep-frozen"]);
+    up.wait_for("web paused");
+    assert_eq!(up.end(), Some(0), "{}", up.told());
+    assert!(up.told().contains("; still frozen: web\n"), "{}", up.told());
+
+    let mut up = folder.up(&[]);
+    assert!(get(web.door, "/").contains("hello from web"));
+    up.wait_for("web running again: wake, by connection");
+}
+
+#[test]
+fn a_configuration_is_read_again_and_an_invalid_one_keeps_the_old() {
+    let folder = Folder::new();
+    folder.worker("one", "1h");
+    let mut up = folder.up(&[]);
+    up.wait_for("one running for the first time");
+
+    folder.append("this is no toml\n");
+    up.hang_up();
+    up.wait_for("drowse: the old configuration stays: drowse.toml:");
+    folder.rewrite(|old| old.replace("this is no toml\n", ""));
+    let two = folder.worker("two", "1h");
+    up.hang_up();
+    up.wait_for("drowse: the configuration was read again: 2 listed workers");
+    assert!(get(two.door, "/").contains("hello from two"));
+}
+
+#[test]
+fn two_never_share_a_data_folder() {
+    let folder = Folder::new();
+    let up = folder.up(&[]);
+    let output = folder.fails(&["--listen", "127.0.0.1:0"]);
+    let data = folder.data();
+    let line = format!("the data folder {} is in use by another Drowse (pid {})", data.display(), up.pid());
+    assert_eq!(text(&output.stderr), format!("drowse: {line}\n"));
+}
+
+#[test]
+fn a_port_in_use_is_named_with_whose_it_was_to_be() {
+    let folder = Folder::new();
+    let web = folder.worker("web", "2s");
+    let taken = TcpListener::bind(("127.0.0.1", web.door)).unwrap();
+    let output = folder.fails(&["--listen", "127.0.0.1:0"]);
+    let line = format!("port {} of 127.0.0.1 is already in use; it is wanted for worker web", web.door);
+    assert_eq!(text(&output.stderr), format!("drowse: {line}\n"));
+    drop(taken);
+
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let output = folder.fails(&["--listen", &format!("127.0.0.1:{port}")]);
+    let line = format!("port {port} of 127.0.0.1 is already in use; it is wanted for the API");
+    assert!(text(&output.stderr).starts_with(&format!("drowse: {line}")), "{}", text(&output.stderr));
+}
+
+#[test]
+fn a_folder_or_a_database_that_cannot_be_used_is_one_clear_line() {
+    let folder = Folder::new();
+    let nowhere = format!("postgres://nobody@127.0.0.1:{}/none", free_port());
+    for (args, begins) in [
+        (&["--data", "drowse.toml/data"][..], "drowse: cannot use the data folder drowse.toml/data: "),
+        (&["--database", "sqlite://no/such/folder.db"], "drowse: cannot open the database "),
+        (&["--database", &nowhere], &format!("drowse: cannot open the database {nowhere}: ")),
+        (&["--database", "mysql://x"], "drowse: --database: expected \"sqlite://FILE\""),
+        (&["--database", "postgres://a:secret@h/d"], "drowse: --database: secrets do not stand"),
+    ] {
+        let output = folder.fails(args);
+        let told = text(&output.stderr);
+        assert!(told.starts_with(begins), "{told}");
+        assert_eq!(told.lines().count(), 1, "{told}");
+        assert!(!told.contains("secret@"), "{told}");
+    }
+}
+
+#[test]
+fn a_bad_configuration_is_one_clear_line_and_nothing_is_touched() {
+    for (config, line) in [
+        ("[policy]\nwindow = 0\nidle_timout = \"5m\"\n", "drowse.toml:2:10: window: "),
+        (
+            "[[worker]]\nid = \"a\"\ndriver = \"sim\"\n",
+            "drowse.toml: worker a: the sim driver is for tests only",
+        ),
+    ] {
+        let folder = Folder::new();
+        folder.rewrite(|_| config.to_owned());
+        let output = folder.fails(&[]);
+        let told = text(&output.stderr);
+        assert!(told.starts_with(&format!("drowse: {line}")), "{told}");
+        assert_eq!(told.lines().count(), 1, "{told}");
+        assert!(!folder.data().exists());
+    }
+}
+
+#[test]
+fn the_demo_says_what_to_try_and_leaves_nothing_behind() {
+    let folder = Folder::new();
+    let mut up = folder.start(&["--demo"]);
+    let line = up.wait_for("curl http://");
+    let door: u16 = line.trim().rsplit(':').next().unwrap().parse().unwrap();
+    for worker in ["web-1", "web-2", "build"] {
+        up.wait_for_all(&format!("{worker} running for the first time"));
+    }
+    assert!(get(door, "/").contains("hello from web-1"));
+    assert_eq!(up.end(), Some(0), "{}", up.told());
+    assert!(!folder.data().join("demo").exists());
+    assert!(std::net::TcpStream::connect(("127.0.0.1", door)).is_err());
+}
+
+#[test]
+fn the_api_answers_to_the_token_in_the_data_folder_and_to_nobody_else() {
+    let folder = Folder::new();
+    folder.worker("web", "1h");
+    let mut up = folder.up(&[]);
+    up.wait_for("web running for the first time");
+    let read = |name: &str| std::fs::read_to_string(folder.data().join(name)).unwrap().trim().to_owned();
+    let port: u16 = read("address").rsplit(':').next().unwrap().parse().unwrap();
+    let token = read("admin-token");
+    let ask = |header: &str| running::ask(port, "/api/v1/workers", header);
+    assert!(ask(&format!("authorization: Bearer {token}\r\n")).starts_with("HTTP/1.1 200 "));
+    assert!(ask("").starts_with("HTTP/1.1 401 "));
+    up.end();
+
+    // Kept over a restart, so that a script need not read it again.
+    let _up = folder.up(&[]);
+    assert_eq!(read("admin-token"), token);
+}
+
+#[test]
+fn plain_http_beyond_this_machine_must_be_asked_for_by_name() {
+    let folder = Folder::new();
+    let output = folder.fails(&["--listen", "0.0.0.0:0"]);
+    assert!(text(&output.stderr).ends_with("or insist with --plain-http\n"), "{}", text(&output.stderr));
+}
