@@ -139,13 +139,14 @@ fn parameter(name: &str) -> Parameter {
 }
 
 /// What any route may answer.
-const ALWAYS: [Code; 4] = [Code::BadRequest, Code::TooManyRequests, Code::Internal, Code::Unavailable];
+const ALWAYS: [Code; 5] =
+    [Code::BadRequest, Code::TooLarge, Code::TooManyRequests, Code::Internal, Code::Unavailable];
 
 /// What a route may answer that asks for a token.
 const BEHIND_THE_DOOR: [Code; 3] = [Code::Unauthorized, Code::Forbidden, Code::NotFound];
 
 /// What a route may answer that takes a body.
-const WITH_BODY: [Code; 3] = [Code::TooLarge, Code::UnsupportedMediaType, Code::Invalid];
+const WITH_BODY: [Code; 2] = [Code::UnsupportedMediaType, Code::Invalid];
 
 /// What a route may refuse. One code for each status: the others of that status are told in the body.
 fn problems(route: &Route, has_body: bool) -> Vec<Code> {
