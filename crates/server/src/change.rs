@@ -142,8 +142,16 @@ impl<'t> Change<'t> {
         entries: &[Entry],
     ) -> Result<(), StoreError> {
         let is_other_run = before.boot != after.boot || before.boot_started_at != after.boot_started_at;
-        let is_back =
-            entries.iter().any(|entry| matches!(entry, Entry::Resumed { .. } | Entry::Undone { .. }));
+        // One that was found running after a sleep that was given up is back from it too: else it would be tried
+        // again in the same breath.
+        let is_back = entries.iter().any(|entry| {
+            matches!(
+                entry,
+                Entry::Resumed { .. }
+                    | Entry::Undone { .. }
+                    | Entry::Found { found: StatusKind::Running, .. }
+            )
+        });
         if !is_other_run && !is_back {
             return Ok(());
         }

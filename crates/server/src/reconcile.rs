@@ -126,11 +126,16 @@ impl Reconciler {
         }
     }
 
+    /// Waits until somebody says that something may be due sooner than the last tick thought. Something that was
+    /// said since the last wait counts.
+    pub async fn nudged(&self) {
+        self.shared.queue.nudged().await;
+    }
+
     /// Ticks until `stop` is over.
     pub async fn run(&self, stop: impl Future<Output = ()>) {
         let mut stop = std::pin::pin!(stop);
         loop {
-            let nudged = self.shared.queue.nudged();
             let before = self.shared.clock.now();
             let next = match self.tick().await {
                 Ok(next) => next,
@@ -140,7 +145,7 @@ impl Reconciler {
             tokio::select! {
                 biased;
                 () = &mut stop => return,
-                () = nudged => {}
+                () = self.nudged() => {}
                 () = self.shared.clock.sleep_until(next) => {}
             }
             self.look_at_the_clock(next).await;

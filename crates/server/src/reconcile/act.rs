@@ -15,6 +15,7 @@ use drowse_core::verdict::{Action, Use, Verdict, Warned, Warning, WarningKind};
 use drowse_store::{Claimed, Finished, Lane, SpanLane};
 use serde_json::json;
 
+use super::check::LOOK_FOR;
 use crate::change::Change;
 use crate::fleet::{ControlError, Detection, journal_ended};
 use crate::picture::Picture;
@@ -38,16 +39,18 @@ impl Shared {
         claimed: &Claimed,
         mut picture: Picture,
     ) -> Result<Option<Detection>, ControlError> {
-        let began_at = picture.began_at;
+        // What sleeps cannot be read, and what was read before it fell asleep stands.
+        let is_running = picture.worker.status.kind() == StatusKind::Running;
+        let began_at = is_running.then_some(picture.began_at);
         if picture.resolved.policy.scale_down {
             picture.can_scale_down = self.can_scale_down(&picture).await?;
         }
         let now = self.clock.now();
-        let mut verdict = picture.judge(Some(began_at), now);
+        let mut verdict = picture.judge(began_at, now);
         if verdict.action == Action::AskAgent {
             // Nobody speaks for the agent yet, so it does not answer: that is unknown, and never quiet.
             picture.record(Signal::Activity, Read::unknown(UnknownCause::NoAnswer, now), now);
-            verdict = picture.judge(Some(began_at), now);
+            verdict = picture.judge(began_at, now);
         }
         let notes = note(&mut picture, &verdict, now);
         if matches!(verdict.action, Action::Sleep { .. } | Action::ScaleDown) {
@@ -110,6 +113,8 @@ impl Shared {
             change.locked.save(&worker, None)?;
         }
         let next = match self.event(change, claimed, &picture, verdict)? {
+            // What the driver was asked and did not do in time may still come.
+            None if picture.worker.abandoned.is_some() => verdict.next_check_at.min(change.now + LOOK_FOR),
             None => verdict.next_check_at,
             Some(event) => match change.apply(&event) {
                 Ok(_) => change.worker().status.deadline().unwrap_or(change.now),
@@ -236,9 +241,12 @@ fn asleep_event(change: &Change<'_>, picture: &Picture) -> Option<Event> {
 fn note(picture: &mut Picture, verdict: &Verdict, now: Timestamp) -> Notes {
     let mut notes = Notes::default();
     let checked = &mut picture.checked;
-    checked.evidence.streak = verdict.streak;
     checked.evidence.last_check_at = Some(now);
-    if verdict.used == Use::Unknown && verdict.status == StatusKind::Running {
+    if verdict.status != StatusKind::Running {
+        return notes;
+    }
+    checked.evidence.streak = verdict.streak;
+    if verdict.used == Use::Unknown {
         let unknown = checked.evidence.unknown.get_or_insert(UnknownFor { since: now, alerted_at: None });
         if verdict.unknown_alert {
             unknown.alerted_at = Some(now);

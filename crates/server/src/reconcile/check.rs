@@ -25,7 +25,7 @@ use crate::shared::Shared;
 use crate::spec::WorkerSpec;
 
 /// How soon a worker is looked at again that nobody can see.
-const LOOK_FOR: Duration = Duration::from_secs(15);
+pub(super) const LOOK_FOR: Duration = Duration::from_secs(15);
 
 /// How often a check on demand is tried before it answers with what is known.
 const MOST_TRIES: usize = 3;

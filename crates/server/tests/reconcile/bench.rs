@@ -27,7 +27,7 @@ use drowse_server::{CHECKS_AT_ONCE, Clock, ControlError, Drivers, Fleet, Parts, 
 use drowse_store::{Epoch, Options, Store, StoredEvent};
 use tokio::task::JoinHandle;
 
-use crate::driver::Scripted;
+use super::driver::Scripted;
 
 /// When everything begins.
 pub(crate) const START: i64 = 1_800_000_000;
@@ -231,22 +231,21 @@ impl Bench {
             };
             let next = next.expect("the store answers");
             self.program.as_mut().unwrap().next = next;
-            if next > now && !self.is_due() {
+            if next > now && !self.is_nudged() {
                 return;
             }
         }
-        panic!("the loop spins at {now}: {:#?}", self.workers());
+        panic!("the loop spins at {now}: {}", self.summary());
     }
 
-    fn is_due(&self) -> bool {
-        let now = self.now();
-        let fleet = self.fleet();
-        let listing = drowse_store::Listing { limit: 1_000, ..Default::default() };
-        let cards = self.run(async move { fleet.list(listing).await });
-        cards.is_some_and(|cards| {
-            cards.unwrap().iter().any(|card| {
-                card.record.claim_until.is_none() && card.record.next_check_at.is_some_and(|at| at <= now)
-            })
+    fn is_nudged(&self) -> bool {
+        let program = self.program();
+        program.runtime.block_on(async {
+            tokio::select! {
+                biased;
+                () = program.reconciler.nudged() => true,
+                () = std::future::ready(()) => false,
+            }
         })
     }
 
@@ -284,7 +283,7 @@ impl Bench {
     pub(crate) fn pass_until(&mut self, what: &str, is_so: impl Fn(&Bench) -> bool) {
         let until = self.now() + Duration::from_mins(2);
         while !is_so(self) {
-            assert!(self.now() < until, "it did not come to be that {what}: {:#?}", self.workers());
+            assert!(self.now() < until, "it did not come to be that {what}: {}", self.summary());
             assert!(!self.is_dead(), "it died at {:?}", self.fate.died_at);
             self.step(until);
         }
@@ -327,6 +326,19 @@ impl Bench {
         let listing = drowse_store::Listing { limit: 1_000, ..Default::default() };
         let cards = self.run(async move { fleet.list(listing).await }).expect("reading takes no time");
         cards.unwrap().into_iter().map(|card| card.worker).collect()
+    }
+
+    /// What each worker is doing and what it has been through, for messages.
+    pub(crate) fn summary(&self) -> String {
+        let story = |worker: &Worker| {
+            let journal = self.journal(&worker.id);
+            let lines = journal.iter().map(|stored| {
+                let at = stored.event.at.since(Timestamp::from_secs(START));
+                format!("\n    {at:?} {} {}", stored.event.kind, stored.event.doc)
+            });
+            format!("\n  {} is {:?}{}", worker.id, worker.status, lines.collect::<String>())
+        };
+        self.workers().iter().map(story).collect()
     }
 
     pub(crate) fn status(&self, id: &WorkerId) -> Status {

@@ -10,7 +10,7 @@ use drowse_core::status::{Status, StatusKind};
 use drowse_core::worker::{Counters, Power, Worker};
 use drowse_store::StoredEvent;
 
-use crate::bench::Bench;
+use super::bench::Bench;
 
 /// A transition is looked at when it should be over; the look may have to wait for a claim that a dead program
 /// left, and for a driver that does not answer.
@@ -29,7 +29,7 @@ pub(crate) fn entries(journal: &[StoredEvent]) -> Vec<(Timestamp, Entry)> {
 
 /// What the journal says about how often what has happened.
 ///
-/// A stop of a frozen worker counts nothing: its sleep has been counted.
+/// A stop of a frozen worker counts nothing, because its sleep has been counted; unless it was somebody else's.
 fn counted(entries: &[(Timestamp, Entry)]) -> Counters {
     let mut counters = Counters::default();
     let mut is_asleep = false;
@@ -47,7 +47,7 @@ fn counted(entries: &[(Timestamp, Entry)]) -> Counters {
                 is_asleep = true;
             }
             Entry::Stopped { reason, .. } => {
-                if !is_asleep {
+                if !is_asleep || *reason == PauseReason::External {
                     pause(&mut counters, *reason);
                 }
                 is_asleep = true;

@@ -5,13 +5,12 @@ use std::time::Duration;
 
 use drowse_core::lease::Credential;
 use drowse_core::status::StatusKind;
-use drowse_core::worker::Power;
 use drowse_drivers::sim::{self, Span, Takes};
 use drowse_server::crash::CrashPoint;
 use drowse_server::fleet::LeaseAsked;
 
-use crate::bench::{Bench, global};
-use crate::law::{belief_is_truth, journal_agrees};
+use super::bench::{Bench, global};
+use super::law::{belief_is_truth, journal_agrees};
 
 #[test]
 fn nobody_is_paused_early_because_of_a_restart() {
@@ -78,7 +77,7 @@ fn slow() -> sim::Spec {
 
 /// One pause and one wake. Answers whether the program lived through it.
 fn pause_and_wake(bench: &mut Bench, name: &str) -> bool {
-    let web = crate::bench::id(name);
+    let web = super::bench::id(name);
     let until = bench.now() + Duration::from_secs(14);
     while bench.now() < until {
         if bench.is_dead() {
@@ -116,35 +115,32 @@ fn points() -> BTreeSet<CrashPoint> {
 
 #[test]
 fn death_at_any_point_of_a_pause_or_a_wake_leaves_nothing_half_done() {
-    for point in points() {
-        for leaves in [false, true] {
-            for skip in [0, 1, 2] {
-                let mut bench = Bench::new(4, vec![global(10)]);
-                let web = bench.add_with("web", true, slow());
-                // A little later each time, so that it is not always the same passing of the point.
-                bench.pass_secs([1, 7, 10][skip]);
-                *bench.fate.at.lock().unwrap() = Some(point);
-                let died = !pause_and_wake(&mut bench, "web");
-                if died {
-                    bench.restart(leaves);
-                }
-                // Whoever was connected is gone with the old program; in time the worker sleeps.
-                bench.pass_secs(20);
-                let id = web.clone();
-                if bench.ask(|fleet| async move { fleet.connections(&id, 1).await }).is_ok() {
-                    bench.pass_secs(70);
-                    assert_eq!(bench.power(&web), Power::Running, "{point}, leaves {leaves}: frozen");
-                    assert!(bench.is(&web, StatusKind::Running), "{point}: {:?}", bench.status(&web));
-                } else {
-                    panic!("{point}: a connection was refused: {:?}", bench.status(&web));
-                }
-                journal_agrees(&bench.worker(&web), &bench.journal(&web));
-                let id = web.clone();
-                bench.ask(|fleet| async move { fleet.connections(&id, 0).await }).unwrap();
-                bench.pass_until("it sleeps again", |bench| bench.is(&web, StatusKind::Paused));
-                belief_is_truth(&bench, &web);
-                journal_agrees(&bench.worker(&web), &bench.journal(&web));
-            }
+    // Armed at once or a little later, so that it is not always the same passing of a point.
+    for (point, (armed_after, leaves)) in
+        points().into_iter().flat_map(|point| [(1, false), (10, true)].map(|how| (point, how)))
+    {
+        let what = format!("{point}, armed after {armed_after} s, leaves its calls behind: {leaves}");
+        let mut bench = Bench::new(4, vec![global(10)]);
+        let web = bench.add_with("web", true, slow());
+        bench.pass_secs(armed_after);
+        *bench.fate.at.lock().unwrap() = Some(point);
+        if !pause_and_wake(&mut bench, "web") {
+            bench.restart(leaves);
         }
+        bench.pass_secs(2);
+        let id = web.clone();
+        if let Err(refused) = bench.ask(|fleet| async move { fleet.connections(&id, 1).await }) {
+            panic!("{what}: a connection was refused: {refused}, {}", bench.summary());
+        }
+        bench.pass_until(&format!("{what}: it runs"), |bench| bench.is(&web, StatusKind::Running));
+        bench.pass_secs(12);
+        assert!(bench.is(&web, StatusKind::Running), "{what}: {}", bench.summary());
+        belief_is_truth(&bench, &web);
+        let id = web.clone();
+        bench.ask(|fleet| async move { fleet.connections(&id, 0).await }).unwrap();
+        // What hung on the old program's door is unknown for a minute; then it sleeps.
+        bench.pass_until(&format!("{what}: it sleeps"), |bench| bench.is(&web, StatusKind::Paused));
+        belief_is_truth(&bench, &web);
+        journal_agrees(&bench.worker(&web), &bench.journal(&web));
     }
 }
