@@ -18,6 +18,7 @@ mod failure;
 mod guard;
 mod health;
 mod holds;
+mod intake;
 mod login;
 mod look;
 mod metrics;

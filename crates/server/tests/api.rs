@@ -1,6 +1,8 @@
 //! The API as others see it: a real server on a port of its own, SQLite in a temporary folder, and the simulated
 //! driver. Every answer is held against the `OpenAPI` document.
 
+#![expect(clippy::unwrap_used, reason = "all of this is tests, its helpers too")]
+
 #[path = "api/document.rs"]
 mod document;
 #[path = "api/events.rs"]

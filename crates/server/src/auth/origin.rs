@@ -26,7 +26,7 @@ pub(crate) fn is_same_origin(headers: &HeaderMap) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use axum::http::HeaderValue;
+    use axum::http::{HeaderName, HeaderValue};
 
     use super::*;
 
@@ -44,7 +44,9 @@ mod tests {
         ];
         for (lines, expected) in cases {
             let mut headers = HeaderMap::from_iter([(HOST, HeaderValue::from_static("drowse:7070"))]);
-            headers.extend(lines.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())));
+            for (name, value) in lines {
+                headers.insert(name.parse::<HeaderName>().unwrap(), value.parse().unwrap());
+            }
             assert_eq!(is_same_origin(&headers), expected, "{lines:?}");
         }
     }

@@ -7,7 +7,9 @@ use sha2::{Digest, Sha256};
 
 /// Where random bytes come from. Injected, so that a test can name what it will get.
 #[derive(Clone)]
-pub struct Chance(Arc<dyn Fn(&mut [u8]) + Send + Sync>);
+pub struct Chance(Arc<Fill>);
+
+type Fill = dyn Fn(&mut [u8]) + Send + Sync;
 
 impl Chance {
     /// The system's.

@@ -27,9 +27,12 @@ pub(super) async fn backup(State(state): State<ApiState>) -> Answered<Response> 
     let path = state.0.scratch.join(name);
     let shared = &state.fleet().0;
     let copied = shared.db.run("backup", move |store| copy(store, &path)).await;
-    let (file, length) = copied.map_err(|error| match error {
-        StoreError::Unsupported(how) => Failure::new(Code::BackupElsewhere, how),
-        other => other.into(),
+    let (file, length) = copied.map_err(|error| {
+        if let StoreError::Unsupported(how) = error {
+            Failure::new(Code::BackupElsewhere, how)
+        } else {
+            error.into()
+        }
     })?;
     let tasks = shared.tasks.clone();
     let chunks = stream::try_unfold((file, tasks), |(file, tasks)| async move {

@@ -87,7 +87,7 @@ fn section(name: &str, schema: &Value) -> String {
     });
     let fields: String = fields.collect();
     if !fields.is_empty() {
-        text.push_str(&format!("<table><tbody>{fields}</tbody></table>"));
+        text.extend(["<table><tbody>", &fields, "</tbody></table>"]);
     }
     text
 }

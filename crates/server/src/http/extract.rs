@@ -2,12 +2,13 @@
 
 use std::ops::Deref;
 
+use axum::body::Bytes;
 use axum::extract::{FromRequest, FromRequestParts, RawPathParams, Request};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
 use drowse_core::id::WorkerId;
 use drowse_wire::problem::{Code, Problem};
-use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use http_body_util::BodyExt as _;
 use serde::de::DeserializeOwned;
 
 use super::ApiState;
@@ -41,8 +42,8 @@ impl Deref for Id {
 impl<T: DeserializeOwned> FromRequest<ApiState> for Body<T> {
     type Rejection = Failure;
 
-    async fn from_request(request: Request, state: &ApiState) -> Result<Self, Failure> {
-        let bytes = read(request, state).await?;
+    async fn from_request(request: Request, _: &ApiState) -> Result<Self, Failure> {
+        let bytes = read(request).await?;
         if bytes.is_empty() {
             return Err(Failure::bad_request("the body is missing: expected a JSON object"));
         }
@@ -53,27 +54,17 @@ impl<T: DeserializeOwned> FromRequest<ApiState> for Body<T> {
 impl<T: DeserializeOwned> FromRequest<ApiState> for OptionalBody<T> {
     type Rejection = Failure;
 
-    async fn from_request(request: Request, state: &ApiState) -> Result<Self, Failure> {
-        let bytes = read(request, state).await?;
+    async fn from_request(request: Request, _: &ApiState) -> Result<Self, Failure> {
+        let bytes = read(request).await?;
         parse(if bytes.is_empty() { b"{}" } else { &bytes }).map(Self)
     }
 }
 
-/// Reads the whole body: not too much, not too slowly, and JSON if there is any.
-async fn read(request: Request, state: &ApiState) -> Result<Vec<u8>, Failure> {
-    let limits = &state.0.limits;
+/// The body, which the guard has read already; JSON, if there is any.
+async fn read(request: Request) -> Result<Bytes, Failure> {
     let kind = request.headers().get(CONTENT_TYPE).map(|kind| kind.to_str().unwrap_or_default().to_owned());
-    let body = Limited::new(request.into_body(), limits.body_bytes);
-    let collected = tokio::time::timeout(limits.body_for, body.collect())
-        .await
-        .map_err(|_| Failure::bad_request("the body did not arrive in time"))?;
-    let bytes = collected.map(|body| body.to_bytes().to_vec()).map_err(|error| {
-        if error.is::<LengthLimitError>() {
-            Failure::new(Code::TooLarge, format!("expected at most {} bytes", limits.body_bytes))
-        } else {
-            Failure::bad_request("the body broke off")
-        }
-    })?;
+    let collected = request.into_body().collect().await;
+    let bytes = collected.map_err(|_| Failure::bad_request("the body broke off"))?.to_bytes();
     if bytes.is_empty() || kind.as_deref().is_some_and(is_json) {
         return Ok(bytes);
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use axum::Json;
-use axum::http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::header::{ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use drowse_core::policy::Conflict;
@@ -20,6 +20,8 @@ pub(crate) struct Failure(Box<Told>);
 struct Told {
     problem: Problem,
     header: Option<(HeaderName, HeaderValue)>,
+    /// The connection cannot be used again: there is more on it than we are willing to read.
+    hangs_up: bool,
 }
 
 /// What a handler answers.
@@ -65,6 +67,12 @@ impl Failure {
         self
     }
 
+    #[must_use]
+    pub(super) fn and_hang_up(mut self) -> Self {
+        self.0.hangs_up = true;
+        self
+    }
+
     pub(super) fn code(&self) -> &str {
         &self.0.problem.code
     }
@@ -77,7 +85,7 @@ impl Failure {
 
 impl From<Problem> for Failure {
     fn from(problem: Problem) -> Self {
-        Self(Box::new(Told { problem, header: None }))
+        Self(Box::new(Told { problem, header: None, hangs_up: false }))
     }
 }
 
@@ -116,13 +124,16 @@ impl From<StoreError> for Failure {
 
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
-        let Told { problem, header } = *self.0;
+        let Told { problem, header, hangs_up } = *self.0;
         let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let mut response = (status, Json(problem)).into_response();
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(PROBLEM_TYPE));
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
         headers.extend(header);
+        if hangs_up {
+            headers.insert(CONNECTION, HeaderValue::from_static("close"));
+        }
         response
     }
 }

@@ -1,11 +1,12 @@
 //! The one door: known route, credential, rate, role, own worker, own page. In this order, so that who may not
-//! come in learns nothing, and nothing is read of the body before.
+//! come in learns nothing, and nothing is kept of their body.
 
 use std::net::IpAddr;
 
+use axum::body::Body;
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::Method;
-use axum::http::header::{CACHE_CONTROL, HeaderValue};
+use axum::http::header::{CACHE_CONTROL, EXPECT, HeaderValue};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use drowse_wire::problem::Code;
@@ -14,6 +15,7 @@ use drowse_wire::v1::Role;
 use super::ApiState;
 use super::extract::parameter;
 use super::failure::{Answered, Failure};
+use super::intake;
 use super::routes::{self, Access, Found};
 use crate::auth::{Presented, Principal, Roles, is_same_origin};
 
@@ -29,7 +31,16 @@ pub(super) async fn no_route(request: Request) -> Failure {
 /// Lets a request through, or not.
 pub(super) async fn pass(State(state): State<ApiState>, request: Request, next: Next) -> Response {
     let is_page = request.uri().path() == "/";
-    match admit(&state, request).await {
+    let limits = &state.0.limits;
+    let (parts, body) = request.into_parts();
+    // Who waits to be told before sending the body has not sent it, and reading would ask for it.
+    let is_waiting = parts.headers.contains_key(EXPECT);
+    let admitted = match admit(&state, Request::from_parts(parts, Body::empty())).await {
+        Ok(request) => intake::read(body, limits).await.map(|bytes| request.map(|_| Body::from(bytes))),
+        Err(failure) if is_waiting || !intake::discard(body, limits).await => Err(failure.and_hang_up()),
+        Err(failure) => Err(failure),
+    };
+    match admitted {
         Ok(request) => {
             let mut response = next.run(request).await;
             // What a worker does now is not what it did a minute ago.

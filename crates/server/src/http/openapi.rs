@@ -13,7 +13,7 @@ use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 use utoipa::openapi::security::{
     ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme,
 };
-use utoipa::openapi::{ContentBuilder, OpenApi, PathItem, Ref, RefOr, Required, ResponseBuilder};
+use utoipa::openapi::{ContentBuilder, OpenApi, PathItem, Ref, RefOr, Required, Response, ResponseBuilder};
 
 use super::documented;
 use super::routes::{Access, ROUTES, Route};
@@ -56,6 +56,9 @@ pub fn document() -> &'static OpenApi {
             }
         }
         let components = document.components.get_or_insert_default();
+        for code in ALWAYS.into_iter().chain(BEHIND_THE_DOOR).chain(WITH_BODY).chain([Code::WrongStatus]) {
+            components.responses.insert(code.code().to_owned(), RefOr::T(refused(code)));
+        }
         let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
         components.add_security_scheme(BEARER, SecurityScheme::Http(bearer));
         let cookie = ApiKeyValue::new(COOKIE_NAME);
@@ -85,12 +88,23 @@ fn complete(operation: &mut Operation, route: &Route) {
         let about = operation.description.take().map_or_else(String::new, |about| format!("{about}\n\n"));
         operation.description = Some(format!("{about}For: {}.", roles.join(", ")));
     }
+    operation.operation_id = Some(operation_id(route));
     for code in problems(route, operation.request_body.is_some()) {
-        let content = ContentBuilder::new().schema(Some(Ref::from_schema_name("Problem"))).build();
-        let response =
-            ResponseBuilder::new().description(code.title()).content(PROBLEM_TYPE, content).build();
-        operation.responses.responses.entry(code.status().to_string()).or_insert(RefOr::T(response));
+        let refused = RefOr::Ref(Ref::from_response_name(code.code()));
+        operation.responses.responses.entry(code.status().to_string()).or_insert(refused);
     }
+}
+
+/// A name that tells the route, so that no two are the same and none changes when a function does.
+fn operation_id(route: &Route) -> String {
+    let path = route.path.trim_start_matches("/api/v1").replace(['{', '}'], "").replace(['/', '-'], "_");
+    format!("{}{path}", route.method.as_str().to_lowercase())
+}
+
+/// A problem as an answer, told once and referred to by every route.
+fn refused(code: Code) -> Response {
+    let content = ContentBuilder::new().schema(Some(Ref::from_schema_name("Problem"))).build();
+    ResponseBuilder::new().description(code.title()).content(PROBLEM_TYPE, content).build()
 }
 
 fn names(path: &str) -> impl Iterator<Item = &str> {
@@ -124,18 +138,28 @@ fn parameter(name: &str) -> Parameter {
         .build()
 }
 
+/// What any route may answer.
+const ALWAYS: [Code; 5] =
+    [Code::BadRequest, Code::TooLarge, Code::TooManyRequests, Code::Internal, Code::Unavailable];
+
+/// What a route may answer that asks for a token.
+const BEHIND_THE_DOOR: [Code; 3] = [Code::Unauthorized, Code::Forbidden, Code::NotFound];
+
+/// What a route may answer that takes a body.
+const WITH_BODY: [Code; 2] = [Code::UnsupportedMediaType, Code::Invalid];
+
 /// What a route may refuse. One code for each status: the others of that status are told in the body.
 fn problems(route: &Route, has_body: bool) -> Vec<Code> {
-    let mut codes = vec![Code::BadRequest, Code::TooManyRequests, Code::Internal, Code::Unavailable];
+    let mut codes = ALWAYS.to_vec();
     if route.access != Access::Anyone {
-        codes.extend([Code::Unauthorized, Code::Forbidden, Code::NotFound]);
+        codes.extend(BEHIND_THE_DOOR);
     }
     if has_body {
-        codes.extend([Code::TooLarge, Code::UnsupportedMediaType, Code::Invalid]);
+        codes.extend(WITH_BODY);
     }
+    // A change may be refused, and a place in the journal may be gone.
     if route.method != Method::GET || route.path == "/api/v1/events" {
         codes.push(Code::WrongStatus);
     }
-    codes.sort_by_key(|code| code.status());
     codes
 }

@@ -13,7 +13,6 @@ use crate::auth::Principal;
 
 /// When it was used, slept and woke.
 #[utoipa::path(get, path = "/region/{aws_region}/workers/{id}/activity", tag = "seeds",
-    operation_id = "region_activity",
     responses((status = 200, description = "Its activity.", body = WorkerActivity)))]
 pub(super) async fn activity(
     State(state): State<ApiState>,
@@ -25,7 +24,6 @@ pub(super) async fn activity(
 
 /// Whether it is idle, and when it sleeps.
 #[utoipa::path(get, path = "/region/{aws_region}/workers/{id}/idle-status", tag = "seeds",
-    operation_id = "region_idle_status",
     responses((status = 200, description = "The countdown.", body = WorkerIdleStatus)))]
 pub(super) async fn idle_status(
     State(state): State<ApiState>,
@@ -37,7 +35,7 @@ pub(super) async fn idle_status(
 
 /// Puts it to sleep, as its policy says how.
 #[utoipa::path(post, path = "/region/{aws_region}/workers/{id}/pause", tag = "seeds",
-    operation_id = "region_pause", request_body = Option<ActionRequest>,
+    request_body = Option<ActionRequest>,
     responses((status = 202, description = "It has begun.", body = ActionAnswer),
         (status = 200, description = "It was so already.", body = ActionAnswer)))]
 pub(super) async fn pause(

@@ -1,5 +1,6 @@
 //! Workers come, are listed, change and go; health, metrics, backup and the page.
 
+use drowse_wire::v1::WorkerQuery;
 use serde_json::{Value, json};
 
 use crate::rig::Rig;
@@ -58,7 +59,7 @@ fn pages_of_workers_add_up_to_all_of_them() {
     assert_eq!(all(""), ["w0", "w1", "w2", "w3", "w4", "w5", "w6"]);
     assert_eq!(all("&owner=alice"), ["w0", "w2", "w4", "w6"]);
     assert_eq!(all("&owner=nobody"), [""; 0]);
-    assert_eq!(rig.client().all_workers(&Default::default()).unwrap().workers.len(), 7);
+    assert_eq!(rig.client().all_workers(&WorkerQuery::default()).unwrap().workers.len(), 7);
 }
 
 #[test]

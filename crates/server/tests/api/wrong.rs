@@ -108,12 +108,12 @@ fn who_sends_a_head_or_a_body_without_end_does_not_keep_the_connection() {
     let rig = Rig::with(Limits { head_for: short, body_for: short, ..Limits::default() });
     let heard = say(&rig, "GET /healthz HTTP/1.1\r\nhost: x\r\n");
     assert!(!heard.contains("200"), "{heard}");
-    let head = format!(
+    let request = format!(
         "POST /api/v1/tokens HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\ncontent-type: application/json\r\n\
          content-length: 10\r\nconnection: close\r\n\r\n{{",
         rig.admin
     );
-    let heard = say(&rig, &head);
+    let heard = say(&rig, &request);
     assert!(heard.starts_with("HTTP/1.1 400") && heard.contains("did not arrive in time"), "{heard}");
 }
 

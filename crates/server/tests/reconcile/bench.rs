@@ -27,7 +27,7 @@ use drowse_server::{CHECKS_AT_ONCE, Clock, ControlError, Drivers, Fleet, Parts, 
 use drowse_store::{Epoch, Options, Store, StoredEvent};
 use tokio::task::JoinHandle;
 
-use crate::driver::Scripted;
+use super::driver::Scripted;
 
 /// When everything begins.
 pub(crate) const START: i64 = 1_800_000_000;

@@ -12,8 +12,8 @@ use drowse_drivers::sim::{self, Span, Takes};
 use drowse_server::ControlError;
 use drowse_server::fleet::{LeaseAsked, Order, WakeRefused};
 
-use crate::bench::{Bench, global};
-use crate::law::{belief_is_truth, journal_agrees};
+use super::bench::{Bench, global};
+use super::law::{belief_is_truth, journal_agrees};
 
 fn lease(secs: u64) -> LeaseAsked {
     LeaseAsked {

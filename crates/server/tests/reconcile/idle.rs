@@ -8,8 +8,8 @@ use drowse_core::status::StatusKind;
 use drowse_core::worker::Power;
 use drowse_drivers::sim::{Load, Silence};
 
-use crate::bench::{Bench, global};
-use crate::law::belief_is_truth;
+use super::bench::{Bench, global};
+use super::law::belief_is_truth;
 
 fn codes(bench: &Bench, id: &drowse_core::id::WorkerId) -> Vec<&'static str> {
     let worker = id.clone();

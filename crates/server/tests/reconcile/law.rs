@@ -10,7 +10,7 @@ use drowse_core::status::{Status, StatusKind};
 use drowse_core::worker::{Counters, Power, Worker};
 use drowse_store::StoredEvent;
 
-use crate::bench::Bench;
+use super::bench::Bench;
 
 /// A transition is looked at when it should be over; the look may have to wait for a claim that a dead program
 /// left, and for a driver that does not answer.

@@ -6,7 +6,6 @@
 use std::time::Duration;
 
 use drowse_core::Timestamp;
-use drowse_core::id::WorkerId;
 use drowse_core::journal::Entry;
 use drowse_core::lease::Credential;
 use drowse_core::policy::{Key, Level, Value};
@@ -18,87 +17,12 @@ use drowse_drivers::sim::{self, Change, Load, Manner, OnTerm, Op, Silence, Span,
 use drowse_server::fleet::{EventFilterOwned, LeaseAsked, Order, PolicyChange};
 use tokio::task::JoinHandle;
 
-use crate::bench::{Bench, global};
-use crate::law::{belief_is_truth, entries, journal_agrees, nothing_is_stuck};
+use super::bench::{Bench, START, global};
+use super::law::{belief_is_truth, entries, journal_agrees, nothing_is_stuck};
+use super::subject::{Dice, IDLE_TIMEOUT, Subject};
 
-/// The shortest idle timeout that is ever in force.
-const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
-/// What a processor did for less than this may be overlooked: it is less than 2 % of an interval.
-const OVERLOOKED: Duration = Duration::from_millis(400);
 /// How long a life is.
 const LENGTH: Duration = Duration::from_secs(150);
-
-/// Chance from a seed.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % sides
-    }
-
-    fn one_in(&mut self, sides: u64) -> bool {
-        self.roll(sides) == 0
-    }
-
-    fn millis(&mut self, least: u64, most: u64) -> Duration {
-        Duration::from_millis(least + self.roll(most - least + 1))
-    }
-}
-
-/// What is really so about a worker, as far as its users are concerned.
-struct Subject {
-    id: WorkerId,
-    busy_since: Option<Timestamp>,
-    /// The last instant at which its processor worked.
-    worked_at: Option<Timestamp>,
-    bytes_at: Option<Timestamp>,
-    connected_since: Option<Timestamp>,
-    disconnected_at: Option<Timestamp>,
-    leased_until: Option<Timestamp>,
-    kept_until: Option<Timestamp>,
-    waiting: Vec<JoinHandle<StatusKind>>,
-}
-
-impl Subject {
-    fn new(id: WorkerId) -> Self {
-        Self {
-            id,
-            busy_since: None,
-            worked_at: None,
-            bytes_at: None,
-            connected_since: None,
-            disconnected_at: None,
-            leased_until: None,
-            kept_until: None,
-            waiting: Vec::new(),
-        }
-    }
-
-    /// Nobody may have been put to sleep for idleness at `at` who was not idle.
-    fn check_idle(&self, at: Timestamp, is_decision: bool, story: &dyn Fn() -> String) {
-        let idle_since = |then: Option<Timestamp>| then.is_none_or(|then| at >= then + IDLE_TIMEOUT);
-        let story = || {
-            let seen = (self.busy_since, self.worked_at, self.bytes_at, self.disconnected_at);
-            format!("{} was put to sleep at {at}, {seen:?}: {}", self.id, story())
-        };
-        assert!(self.leased_until.is_none_or(|until| until <= at), "leased: {}", story());
-        assert!(self.kept_until.is_none_or(|until| until <= at), "kept awake: {}", story());
-        assert!(self.connected_since.is_none_or(|since| since > at), "connected: {}", story());
-        assert!(idle_since(self.disconnected_at.filter(|then| *then <= at)), "just left: {}", story());
-        assert!(idle_since(self.bytes_at.filter(|then| *then <= at)), "bytes: {}", story());
-        // What its processor does is read before the decision and not again.
-        if !is_decision {
-            return;
-        }
-        let has_worked = self.busy_since.is_some_and(|since| since + OVERLOOKED <= at);
-        assert!(!has_worked, "busy: {}", story());
-        assert!(idle_since(self.worked_at.map(|then| then - OVERLOOKED)), "worked: {}", story());
-    }
-}
 
 struct Life {
     bench: Bench,
@@ -121,7 +45,7 @@ impl Life {
             seed,
             subjects: Vec::new(),
             seen: 0,
-            up_since: Timestamp::from_secs(crate::bench::START),
+            up_since: Timestamp::from_secs(START),
         };
         for index in 0..3 {
             let spec = life.spec();
@@ -253,7 +177,7 @@ impl Life {
             13 => self.order(index),
             14 => self.resume(index),
             15 => self.keep_awake(index),
-            16 => self.from_outside(index),
+            16 => self.meddle(index),
             17 => self.break_the_way(index),
             18 => self.change_policy(index),
             19 => self.bench.sim.lose_hints(self.dice.one_in(2)),
@@ -269,18 +193,15 @@ impl Life {
         let now = self.bench.now();
         let subject = &mut self.subjects[index];
         // It must have been seen working for a second, or it is noise.
-        match subject.busy_since {
-            Some(since) if now >= since + Duration::from_secs(1) => {
+        if let Some(since) = subject.busy_since {
+            if now >= since + Duration::from_secs(1) {
                 subject.busy_since = None;
                 subject.worked_at = Some(now);
                 self.bench.sim.load(&subject.id, Signal::Cpu, Load::PerSecond(0));
             }
-            Some(_) => {}
-            None if self.bench.power(&subject.id) == Power::Running => {
-                subject.busy_since = Some(now);
-                self.bench.sim.load(&subject.id, Signal::Cpu, Load::PerSecond(1_000_000));
-            }
-            None => {}
+        } else if self.bench.power(&subject.id) == Power::Running {
+            subject.busy_since = Some(now);
+            self.bench.sim.load(&subject.id, Signal::Cpu, Load::PerSecond(1_000_000));
         }
     }
 
@@ -362,7 +283,7 @@ impl Life {
         }
     }
 
-    fn from_outside(&mut self, index: usize) {
+    fn meddle(&mut self, index: usize) {
         let change = match self.dice.roll(6) {
             0 => Change::Stopped,
             1 => Change::Started,
@@ -438,13 +359,9 @@ impl Life {
             // Nobody is left at a frozen door: whoever comes is served or refused.
             let (fleet, asked) = (self.bench.fleet(), id.clone());
             let served = self.bench.run(async move { fleet.connections(&asked, 1).await.is_ok() });
-            let may_wake = match &worker.status {
-                Status::Running { .. } => true,
-                Status::Paused { sleep, .. } | Status::Stopped { sleep, .. } => {
-                    worker.terms.wake_from.contains(sleep.reason)
-                }
-                Status::Failed { .. } => false,
-                other => panic!("{other:?}: {story}"),
+            let may_wake = match worker.status.sleep() {
+                Some(sleep) => worker.terms.wake_from.contains(sleep.reason),
+                None => worker.status.kind() == StatusKind::Running,
             };
             assert_eq!(served, Some(may_wake), "{story}");
             if may_wake {

@@ -7,8 +7,8 @@ use drowse_core::worker::Power;
 use drowse_drivers::sim::{self, Change, Crash, Op, Silence, Span, Takes};
 use drowse_server::fleet::Order;
 
-use crate::bench::{Bench, global};
-use crate::law::{belief_is_truth, journal_agrees};
+use super::bench::{Bench, global};
+use super::law::{belief_is_truth, journal_agrees};
 
 #[test]
 fn a_console_stop_is_seen_twice_written_down_and_respected() {
@@ -65,7 +65,7 @@ fn a_driver_that_refuses_is_asked_three_times() {
 fn a_driver_that_is_silent_makes_a_transition_unknown_at_its_deadline_and_not_for_good() {
     let mut bench = Bench::new(4, vec![global(10)]);
     let web = bench.add("web", true);
-    bench.pass(Duration::from_micros(9_500_000));
+    bench.pass(Duration::from_millis(9_500));
     let id = web.clone();
     bench.sim.silence(&web, Silence::Deaf, bench.now() + Duration::from_secs(90));
     bench.ask(|fleet| async move { fleet.pause(&id, Order::new("alice")).await }).unwrap();
@@ -80,7 +80,7 @@ fn a_freeze_whose_answer_is_lost_is_ours_all_the_same() {
     let mut bench = Bench::new(5, vec![global(10)]);
     let web = bench.add("web", true);
     bench.pass_until("it is about to be frozen", |bench| {
-        bench.now() >= drowse_core::Timestamp::from_secs(crate::bench::START) + Duration::from_secs(9)
+        bench.now() >= drowse_core::Timestamp::from_secs(super::bench::START) + Duration::from_secs(9)
     });
     bench.sim.silence(&web, Silence::Mute, bench.now() + Duration::from_secs(35));
     let id = web.clone();

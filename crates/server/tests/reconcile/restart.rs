@@ -9,8 +9,8 @@ use drowse_drivers::sim::{self, Span, Takes};
 use drowse_server::crash::CrashPoint;
 use drowse_server::fleet::LeaseAsked;
 
-use crate::bench::{Bench, global};
-use crate::law::{belief_is_truth, journal_agrees};
+use super::bench::{Bench, global};
+use super::law::{belief_is_truth, journal_agrees};
 
 #[test]
 fn nobody_is_paused_early_because_of_a_restart() {
@@ -95,7 +95,7 @@ fn slow() -> sim::Spec {
 
 /// One pause and one wake. Answers whether the program lived through it.
 fn pause_and_wake(bench: &mut Bench, name: &str) -> bool {
-    let web = crate::bench::id(name);
+    let web = super::bench::id(name);
     let until = bench.now() + Duration::from_secs(14);
     while bench.now() < until {
         if bench.is_dead() {
