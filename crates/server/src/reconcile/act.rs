@@ -6,7 +6,7 @@ use std::time::Duration;
 use drowse_core::Timestamp;
 use drowse_core::event::Event;
 use drowse_core::evidence::Read;
-use drowse_core::machine::{Fence, Judged};
+use drowse_core::machine::{Fence, Found, Judged};
 use drowse_core::reason::PauseReason;
 use drowse_core::schedule;
 use drowse_core::signal::{Signal, UnknownCause};
@@ -100,6 +100,14 @@ impl Shared {
             let generation = picture.worker.generation;
             return Ok(change.tx.finish_check(claimed, generation, None, epoch, None, change.now)?);
         }
+        // Before what came meanwhile is taken in: against this the checklist sees that it came.
+        let judged = Judged {
+            generation: picture.worker.generation,
+            boot: picture.worker.boot.clone(),
+            policy_epoch: epoch,
+            claim: claimed.claim_gen,
+            activity_at: picture.activity_at().max(picture.hold_ended_at),
+        };
         // A connection may have been noted while this check was under way; its activity stays.
         let stored = change.tx.checked(&claimed.worker)?.evidence;
         if let (Some(at), Some(by)) = (stored.last_activity_at(), stored.last_activity_by()) {
@@ -112,7 +120,7 @@ impl Shared {
             let worker = drowse_core::worker::Worker { gpu_was_read: true, ..change.worker() };
             change.locked.save(&worker, None)?;
         }
-        let next = match self.event(change, claimed, &picture, verdict)? {
+        let next = match self.event(change, judged, &picture, verdict)? {
             // What the driver was asked and did not do in time may still come.
             None if picture.worker.abandoned.is_some() => verdict.next_check_at.min(change.now + LOOK_FOR),
             None => verdict.next_check_at,
@@ -132,7 +140,7 @@ impl Shared {
     fn event(
         &self,
         change: &Change<'_>,
-        claimed: &Claimed,
+        judged: Judged,
         picture: &Picture,
         verdict: &Verdict,
     ) -> Result<Option<Event>, ControlError> {
@@ -146,7 +154,8 @@ impl Shared {
                 return Ok(asleep_event(change, picture));
             }
         };
-        let fence = self.fence(change, claimed, picture, verdict)?;
+        let found = self.found(change, picture, verdict)?;
+        let fence = Fence { judged, found };
         Ok(Some(match reason {
             PauseReason::MaxRuntime => Event::MaxRuntimeReached { fence },
             PauseReason::Schedule => Event::ScheduleSaidSleep { force: verdict.is_forced, fence },
@@ -157,29 +166,24 @@ impl Shared {
         }))
     }
 
-    /// The commit checklist.
-    fn fence(
+    /// The commit checklist: what is so now, under the lock.
+    fn found(
         &self,
         change: &Change<'_>,
-        claimed: &Claimed,
         picture: &Picture,
         verdict: &Verdict,
-    ) -> Result<Fence, ControlError> {
+    ) -> Result<Found, ControlError> {
+        let id = change.locked.id();
         let mut found = change.locked.found(verdict.at, change.now)?;
-        found.activity_at = found.activity_at.max(self.unwritten_activity(&claimed.worker));
+        // A hold that was taken and ended since the look is use like any other.
+        let hold_ended_at = change.tx.hold_ended_at(id, change.now)?;
+        found.activity_at = found.activity_at.max(self.unwritten_activity(id)).max(hold_ended_at);
         // Judged again with the holds and exemptions of this moment: whoever was spared since then is.
         let mut again = picture.clone();
         again.holds = change.locked.holds(change.now)?;
         again.exempt = change.book.exempt(&picture.worker.selectors, change.now);
         found.is_spared = again.judge(Some(picture.began_at), change.now).action != verdict.action;
-        let judged = Judged {
-            generation: picture.worker.generation,
-            boot: picture.worker.boot.clone(),
-            policy_epoch: picture.book.epoch(),
-            claim: claimed.claim_gen,
-            activity_at: picture.activity_at(),
-        };
-        Ok(Fence { judged, found })
+        Ok(found)
     }
 
     fn write_notes(&self, change: &mut Change<'_>, notes: &Notes) {

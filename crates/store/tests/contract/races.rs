@@ -3,6 +3,7 @@
 use std::sync::Barrier;
 
 use drowse_core::event::Event;
+use drowse_core::hold::HoldKind;
 use drowse_core::policy::Policy;
 use drowse_core::refusal::Refusal;
 use drowse_core::status::{Status, StatusKind, WakeCause};
