@@ -46,6 +46,7 @@ pub(crate) enum Cause {
     Activity,
     Veto,
     Recovery,
+    Shutdown,
     ScaleDown,
     Drain,
     DrainEnded,
@@ -140,6 +141,7 @@ pub(crate) const TABLE: &[Row] = &[
     ),
     row("a hook says no", &[Pausing, Stopping], &[C::Veto], Waking),
     row("activity that was on its way when the pause committed", &[Paused], &[C::Activity], Waking),
+    row("drowse ends and nothing would wake it", &[Pausing, Paused], &[C::Shutdown], Waking),
     row("drowse came back and cannot vouch for it", &[Pausing, Stopping], &[C::Recovery], Waking),
     row("drowse came back and it is done", &[Pausing], &[C::Recovery], Paused),
     row("drowse came back and it is stopped", &[Pausing, Stopping, Waking], &[C::Recovery], Stopped),
@@ -209,6 +211,7 @@ pub(crate) fn cause_of(before: &Worker, event: &Event, now: Timestamp) -> Cause 
         Event::Drained { .. } => C::Drained,
         Event::TerminateRequested(_) => C::Terminate,
         Event::Recovered { .. } => C::Recovery,
+        Event::WakeRequested { cause: WakeCause::Shutdown } => C::Shutdown,
         Event::WakeRequested { .. } | Event::HookPassed { .. } | Event::DeadlinePassed { .. } => C::Other,
     }
 }
