@@ -46,6 +46,7 @@ pub(crate) enum Cause {
     Activity,
     Veto,
     Recovery,
+    Shutdown,
     ScaleDown,
     Drain,
     DrainEnded,
@@ -142,6 +143,7 @@ pub(crate) const TABLE: &[Row] = &[
     row("activity that was on its way when the pause committed", &[Paused], &[C::Activity], Waking),
     // Waking: it was taken back too late and has stopped, and somebody waits for it.
     row("drowse came back and cannot vouch for it", &[Pausing, Stopping, Waking], &[C::Recovery], Waking),
+    row("drowse ends and nothing would wake it", &[Pausing, Paused], &[C::Shutdown], Waking),
     row("drowse came back and it is done", &[Pausing], &[C::Recovery], Paused),
     row("drowse came back and it is stopped", &[Pausing, Stopping, Waking], &[C::Recovery], Stopped),
     row(
@@ -210,6 +212,7 @@ pub(crate) fn cause_of(before: &Worker, event: &Event, now: Timestamp) -> Cause 
         Event::DrainCancelled { .. } | Event::DrainTimedOut { .. } => C::DrainEnded,
         Event::TerminateRequested(_) => C::Terminate,
         Event::Recovered { .. } => C::Recovery,
+        Event::WakeRequested { cause: WakeCause::Shutdown } => C::Shutdown,
         Event::WakeRequested { .. } | Event::HookPassed { .. } | Event::DeadlinePassed { .. } => C::Other,
     }
 }

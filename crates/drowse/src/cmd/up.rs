@@ -32,6 +32,7 @@ use settings::Settings;
   drowse up --demo                       three small local workers, to see one sleep and wake
   drowse up --config drowse.toml
   drowse up --data /var/lib/drowse --listen 127.0.0.1:7070")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub(crate) struct Args {
     /// Look after three small workers that come with Drowse; ends them at the end.
     #[arg(long, conflicts_with = "config")]
