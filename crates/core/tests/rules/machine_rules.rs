@@ -97,7 +97,7 @@ fn the_end_of_drowse_thaws_and_starts_nothing() {
     let event = Event::WakeRequested { cause: WakeCause::Shutdown };
     let mut frozen = Bench::running(Process);
     frozen.idles();
-    let counters = frozen.worker.counters.clone();
+    let counters = frozen.worker.counters;
     frozen.to(S::Waking, event.clone());
     assert_eq!(frozen.worker.counters, counters, "an undo counts nothing");
     let mut stopped = Bench::that_stops();
