@@ -1,6 +1,6 @@
 //! The HTTP API, version 1, with its document and two plain pages.
 //!
-//! - [`routes`]: every route with who may use it; what is not in that table cannot be reached
+//! - [`mod@routes`]: every route with who may use it; what is not in that table cannot be reached
 //! - `guard`: the one door that every request passes: known route, rate, credential, role, own worker
 //! - one file for each resource
 //!
