@@ -4,32 +4,93 @@
 //! the two marks is written by the run itself, with what the machine was. The prose around it stays.
 
 mod criterion;
+mod neighbours;
 mod page;
+mod program;
 
 use std::path::Path;
+use std::process::Command;
 
 use anyhow::{Context, bail};
 
 use crate::workspace::{Workspace, must, stdout};
+use neighbours::Neighbours;
 
-/// A benchmark that can be asked for by name, and the package that holds it.
-const BENCHMARKS: &[(&str, &str)] = &[("core", "drowse-core")];
+/// A benchmark that can be asked for by name.
+struct Benchmark {
+    name: &'static str,
+    by: By,
+}
+
+/// What measures.
+enum By {
+    /// All criterion benchmarks of a package.
+    Criterion { package: &'static str },
+    /// Programs, one after the other, that print what they measured: see [`program`].
+    Programs(&'static [Program]),
+}
+
+/// A bench target without a harness.
+struct Program {
+    package: &'static str,
+    target: &'static str,
+}
+
+const BENCHMARKS: &[Benchmark] = &[
+    Benchmark { name: "core", by: By::Criterion { package: "drowse-core" } },
+    Benchmark { name: "fleet", by: By::Programs(&[Program { package: "drowse-server", target: "fleet" }]) },
+];
 
 pub(crate) fn run(workspace: &Workspace, name: &str) -> anyhow::Result<()> {
-    let Some((_, package)) = BENCHMARKS.iter().find(|(known, _)| *known == name) else {
-        let names: Vec<_> = BENCHMARKS.iter().map(|(name, _)| *name).collect();
+    let Some(benchmark) = BENCHMARKS.iter().find(|known| known.name == name) else {
+        let names: Vec<_> = BENCHMARKS.iter().map(|known| known.name).collect();
         bail!("there is no benchmark `{name}`; there are: {}", names.join(", "));
     };
+    let (results, neighbours) = match &benchmark.by {
+        By::Criterion { package } => by_criterion(workspace, name, package)?,
+        By::Programs(programs) => by_programs(workspace, programs)?,
+    };
+    let rustc = stdout(Command::new("rustc").arg("--version"))?;
+    let machine = page::Machine::read(rustc.trim(), neighbours);
+    write(workspace.root(), name, &page::section(&machine, &results))
+}
+
+fn by_criterion(
+    workspace: &Workspace,
+    name: &str,
+    package: &str,
+) -> anyhow::Result<(String, Option<Neighbours>)> {
     // A folder of its own for each benchmark, or one table would show the rows of another.
     let home = workspace.target_dir()?.join("criterion").join(name);
     criterion::forget_latest(&home)?;
-    must(workspace.cargo(["bench", "--package", package]).env("CRITERION_HOME", &home))?;
+    must(&mut workspace.cargo(["bench", "--package", package, "--no-run"]))?;
+    let (outcome, neighbours) = Neighbours::during(|| {
+        must(workspace.cargo(["bench", "--package", package]).env("CRITERION_HOME", &home))
+    });
+    outcome?;
     let results = criterion::latest(&home)?;
     if results.is_empty() {
         bail!("{package} has no criterion benchmark: nothing was measured");
     }
-    let rustc = stdout(std::process::Command::new("rustc").arg("--version"))?;
-    write(workspace.root(), name, &page::section(&page::Machine::read(rustc.trim()), &results))
+    Ok((criterion::table(&results), neighbours))
+}
+
+fn by_programs(workspace: &Workspace, programs: &[Program]) -> anyhow::Result<(String, Option<Neighbours>)> {
+    let arguments = |program: &Program| ["bench", "--package", program.package, "--bench", program.target];
+    for program in programs {
+        must(workspace.cargo(arguments(program)).arg("--no-run"))?;
+    }
+    let (printed, neighbours) = Neighbours::during(|| {
+        programs
+            .iter()
+            .map(|program| stdout(&mut workspace.cargo(arguments(program))))
+            .collect::<anyhow::Result<String>>()
+    });
+    let results = program::parse(&printed?)?;
+    if results.groups.is_empty() {
+        bail!("nothing was measured");
+    }
+    Ok((program::tables(&results), neighbours))
 }
 
 /// Puts the section into the benchmark's page.

@@ -1,10 +1,13 @@
 //! What criterion left behind: `**/new/benchmark.json` says what was measured, `**/new/estimates.json` what
 //! came out.
 
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use serde_json::Value;
+
+use super::page::{big, time};
 
 /// One measured benchmark.
 #[derive(Clone, Debug, PartialEq)]
@@ -100,9 +103,48 @@ fn work(throughput: &Value) -> Option<Work> {
         .or_else(|| bytes.into_iter().find_map(Value::as_f64).map(Work::Bytes))
 }
 
+pub(super) fn table(results: &[Measured]) -> String {
+    let mut text = String::from("| benchmark | median | 95 % of it between | per element | per second |\n");
+    text += "| --- | ---: | ---: | ---: | ---: |\n";
+    for Measured { name, median, between: (low, high), work } in results {
+        let (each, rate) = match work {
+            Some(Work::Elements(n)) => (time(median / n), format!("{} elements", big(n / median * 1e9))),
+            Some(Work::Bytes(n)) => ("–".to_owned(), format!("{}B", big(n / median * 1e9))),
+            None => ("–".to_owned(), "–".to_owned()),
+        };
+        let (median, low, high) = (time(*median), time(*low), time(*high));
+        writeln!(text, "| `{name}` | {median} | {low} … {high} | {each} | {rate} |")
+            .expect("writing to a string");
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_row_says_what_one_element_costs() {
+        let measured = |name: &str, median, work| Measured {
+            name: name.to_owned(),
+            median,
+            between: (median * 0.9, median * 1.1),
+            work,
+        };
+        let results = [
+            measured("judge/1000000", 512e6, Some(Work::Elements(1e6))),
+            measured("parse", 1e3, Some(Work::Bytes(2000.0))),
+            measured("resolve", 250.0, None),
+        ];
+        assert_eq!(
+            table(&results),
+            "| benchmark | median | 95 % of it between | per element | per second |\n\
+             | --- | ---: | ---: | ---: | ---: |\n\
+             | `judge/1000000` | 512 ms | 461 ms … 563 ms | 512 ns | 1.95 M elements |\n\
+             | `parse` | 1.00 µs | 900 ns … 1.10 µs | – | 2.00 GB |\n\
+             | `resolve` | 250 ns | 225 ns … 275 ns | – | – |\n"
+        );
+    }
 
     const ESTIMATES: &str = r#"{
         "mean": {"point_estimate": 1.0},

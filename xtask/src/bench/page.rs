@@ -1,10 +1,8 @@
 //! The page of a benchmark: prose by people, and between two marks the table of the last run.
 
-use std::fmt::Write as _;
-
 use anyhow::Context;
 
-use super::criterion::{Measured, Work};
+use super::neighbours::Neighbours;
 
 const BEGIN: &str = "<!-- measured: written by `cargo xtask bench`, do not edit -->";
 const END: &str = "<!-- end of what was measured -->";
@@ -15,13 +13,14 @@ pub(super) struct Machine {
     cpu: String,
     cores: usize,
     rustc: String,
+    neighbours: Option<Neighbours>,
 }
 
 impl Machine {
-    pub(super) fn read(rustc: &str) -> Self {
+    pub(super) fn read(rustc: &str, neighbours: Option<Neighbours>) -> Self {
         let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        Self { cpu: cpu_model(&cpuinfo), cores, rustc: rustc.to_owned() }
+        Self { cpu: cpu_model(&cpuinfo), cores, rustc: rustc.to_owned(), neighbours }
     }
 }
 
@@ -46,27 +45,17 @@ pub(super) fn refresh(page: &str, section: &str) -> anyhow::Result<String> {
     Ok(format!("{before}{BEGIN}\n{section}{END}{after}"))
 }
 
-/// The machine and the table.
-pub(super) fn section(machine: &Machine, results: &[Measured]) -> String {
-    let Machine { cpu, cores, rustc } = machine;
-    let mut text = format!("\n{cpu}, {cores} cores; {rustc}.\n\n");
-    text += "| benchmark | median | 95 % of it between | per element | per second |\n";
-    text += "| --- | ---: | ---: | ---: | ---: |\n";
-    for Measured { name, median, between: (low, high), work } in results {
-        let (each, rate) = match work {
-            Some(Work::Elements(n)) => (time(median / n), format!("{} elements", big(n / median * 1e9))),
-            Some(Work::Bytes(n)) => ("–".to_owned(), format!("{}B", big(n / median * 1e9))),
-            None => ("–".to_owned(), "–".to_owned()),
-        };
-        let (median, low, high) = (time(*median), time(*low), time(*high));
-        writeln!(text, "| `{name}` | {median} | {low} … {high} | {each} | {rate} |")
-            .expect("writing to a string");
-    }
-    text + "\n"
+/// The machine and what was measured on it.
+pub(super) fn section(machine: &Machine, results: &str) -> String {
+    let Machine { cpu, cores, rustc, neighbours } = machine;
+    let neighbours = neighbours.map_or_else(String::new, |Neighbours { share }| {
+        format!(" While it ran, others used {:.0} % of the machine's processor time.", share * 100.0)
+    });
+    format!("\n{cpu}, {cores} cores; {rustc}.{neighbours}\n\n{results}\n")
 }
 
 /// Nanoseconds in the unit that a person would use, three digits that mean something.
-fn time(nanos: f64) -> String {
+pub(super) fn time(nanos: f64) -> String {
     let (value, unit) = match nanos {
         n if n < 1e3 => (n, "ns"),
         n if n < 1e6 => (n / 1e3, "µs"),
@@ -76,7 +65,7 @@ fn time(nanos: f64) -> String {
     format!("{} {unit}", three_digits(value))
 }
 
-fn big(count: f64) -> String {
+pub(super) fn big(count: f64) -> String {
     let (value, unit) = match count {
         n if n < 1e3 => (n, ""),
         n if n < 1e6 => (n / 1e3, "k"),
@@ -86,7 +75,7 @@ fn big(count: f64) -> String {
     format!("{} {unit}", three_digits(value)).trim_end().to_owned()
 }
 
-fn three_digits(value: f64) -> String {
+pub(super) fn three_digits(value: f64) -> String {
     match value {
         v if v < 9.995 => format!("{v:.2}"),
         v if v < 99.95 => format!("{v:.1}"),
@@ -114,27 +103,14 @@ mod tests {
     }
 
     #[test]
-    fn a_row_says_what_one_element_costs() {
-        let machine = Machine { cpu: "A CPU".to_owned(), cores: 2, rustc: "rustc 1.95.0".to_owned() };
-        let measured = |name: &str, median, work| Measured {
-            name: name.to_owned(),
-            median,
-            between: (median * 0.9, median * 1.1),
-            work,
-        };
-        let results = [
-            measured("judge/1000000", 512e6, Some(Work::Elements(1e6))),
-            measured("parse", 1e3, Some(Work::Bytes(2000.0))),
-            measured("resolve", 250.0, None),
-        ];
+    fn the_section_says_what_the_machine_was_and_who_else_used_it() {
+        let neighbours = Some(Neighbours { share: 0.123 });
+        let machine =
+            Machine { cpu: "A CPU".to_owned(), cores: 2, rustc: "rustc 1.95.0".to_owned(), neighbours };
         assert_eq!(
-            section(&machine, &results),
-            "\nA CPU, 2 cores; rustc 1.95.0.\n\n\
-             | benchmark | median | 95 % of it between | per element | per second |\n\
-             | --- | ---: | ---: | ---: | ---: |\n\
-             | `judge/1000000` | 512 ms | 461 ms … 563 ms | 512 ns | 1.95 M elements |\n\
-             | `parse` | 1.00 µs | 900 ns … 1.10 µs | – | 2.00 GB |\n\
-             | `resolve` | 250 ns | 225 ns … 275 ns | – | – |\n\n"
+            section(&machine, "| table |\n"),
+            "\nA CPU, 2 cores; rustc 1.95.0. While it ran, others used 12 % of the machine's processor time.\n\n\
+             | table |\n\n"
         );
     }
 
