@@ -1,13 +1,13 @@
 //! `cargo xtask probe-api [EXAMPLES]`: schemathesis against the API of a running `drowse up`.
 //!
-//! It reads the OpenAPI document from the server itself and sends what the document allows and what it forbids,
+//! It reads the `OpenAPI` document from the server itself and sends what the document allows and what it forbids,
 //! as an administrator, to a fleet that nobody minds. A 5xx, an answer that is not in the document or that
 //! breaks its schema fails the run.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 
@@ -29,7 +29,8 @@ const LEFT_OUT: &str = "positive_data_acceptance";
 /// It never ends, so nobody could tell its answer; the API's own tests read it.
 const ENDLESS: &str = "/api/v1/events/stream";
 
-const STARTS_WITHIN: Duration = Duration::from_secs(30);
+/// How often it is looked whether the server is up, and how many times.
+const LOOK: (Duration, u32) = (Duration::from_millis(50), 600);
 
 pub(crate) fn run(workspace: &Workspace, examples: Option<u32>) -> anyhow::Result<()> {
     let target = workspace.target_dir()?;
@@ -123,18 +124,19 @@ impl Server {
             .stderr(fs::File::create(&log)?)
             .spawn()
             .context("cannot start drowse")?;
-        let until = Instant::now() + STARTS_WITHIN;
-        loop {
+        for _ in 0..LOOK.1 {
             let read = |name: &str| fs::read_to_string(data.join(name)).map(|text| text.trim().to_owned());
             if let (Ok(url), Ok(token)) = (read("address"), read("admin-token")) {
                 return Ok(Self { process, url, token, log });
             }
-            if process.try_wait()?.is_some() || Instant::now() > until {
-                let _ = process.kill();
-                bail!("drowse did not come up:\n{}", fs::read_to_string(&log).unwrap_or_default());
+            if process.try_wait()?.is_some() {
+                break;
             }
-            std::thread::sleep(Duration::from_millis(50));
+            std::thread::park_timeout(LOOK.0);
         }
+        // Gone already, or not worth waiting for.
+        let _ = process.kill();
+        bail!("drowse did not come up:\n{}", fs::read_to_string(&log).unwrap_or_default());
     }
 
     /// It must still be there, and end when it is asked to.
