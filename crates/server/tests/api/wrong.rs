@@ -38,7 +38,7 @@ fn what_cannot_be_read_is_named_and_changes_nothing() {
         ("GET", "/api/v1/workers?status=asleep", "", "", 400, "bad_request"),
         ("GET", "/api/v1/events?after=7", "", "", 400, "bad_request"),
         ("GET", "/api/v1/events?after=abc-7", "", "", 409, "late"),
-        ("GET", "/api/v1/workers/web/explain?at=2020-01-01T00:00:00Z", "", "", 400, "bad_request"),
+        ("GET", "/api/v1/workers/web/explain?at=yesterday", "", "", 400, "bad_request"),
         ("POST", "/api/v1/tokens", "application/json", "", 400, "bad_request"),
         (
             "POST",
