@@ -38,7 +38,15 @@ struct Program {
 
 const BENCHMARKS: &[Benchmark] = &[
     Benchmark { name: "core", by: By::Criterion { package: "drowse-core" } },
-    Benchmark { name: "fleet", by: By::Programs(&[Program { package: "drowse-server", target: "fleet" }]) },
+    Benchmark {
+        name: "fleet",
+        by: By::Programs(&[
+            Program { package: "drowse-server", target: "fleet" },
+            Program { package: "drowse", target: "demo" },
+        ]),
+    },
+    Benchmark { name: "restart", by: By::Programs(&[Program { package: "drowse", target: "restart" }]) },
+    Benchmark { name: "wake", by: By::Programs(&[Program { package: "drowse", target: "wake" }]) },
 ];
 
 pub(crate) fn run(workspace: &Workspace, name: &str) -> anyhow::Result<()> {

@@ -30,7 +30,7 @@ usage: cargo xtask COMMAND
   gen [--check]        write the generated files; --check only says which are stale
   explore FIRST COUNT  run the property tests from other seeds than the usual one
   probe-api [EXAMPLES] run schemathesis against the API of a running drowse (a CI step)
-  bench NAME           run a benchmark and refresh docs/benchmarks/NAME.md (names: core)
+  bench NAME           run a benchmark and refresh docs/benchmarks/NAME.md (names: core, fleet, restart, wake)
 ";
 
 fn main() -> ExitCode {

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use drowse_core::Timestamp;
 use drowse_core::effect::Effect;
 use drowse_core::event::{Event, Request};
+use drowse_core::evidence::Evidence;
 use drowse_core::hold::{Hold, HoldKind};
 use drowse_core::id::WorkerId;
 use drowse_core::journal::Entry;
@@ -16,12 +17,14 @@ use drowse_core::machine::Answer;
 use drowse_core::reason::PauseReason;
 use drowse_core::status::{Status, StatusKind};
 use drowse_core::step;
+use drowse_core::verdict::{Snapshot, judge};
 use drowse_core::worker::Worker;
 use drowse_store::{Checked, Locked, NewEvent, SpanLane, StoreError, Tx};
 use serde_json::Value;
 
 use crate::fleet::ControlError;
 use crate::policies::{Book, Resolved};
+use crate::reconcile::Subject;
 use crate::shared::Shared;
 
 /// A second look is a later look: a driver's clock has a grain.
@@ -47,6 +50,8 @@ pub(crate) struct Change<'t> {
 pub(crate) struct Changed {
     pub(crate) worker: Worker,
     pub(crate) effects: Vec<Effect>,
+    /// For the effects, if there are any.
+    subject: Option<Subject>,
     entries: Vec<Entry>,
     slept_at: Option<Timestamp>,
     has_journalled: bool,
@@ -111,9 +116,7 @@ impl<'t> Change<'t> {
             | Effect::EndHolds
             | Effect::EndLeasedTime => None,
         });
-        // A new status is looked at once; one that is under way, when it should be over.
-        let rests = after.status.intent().is_none();
-        let moved = has_moved.then(|| if rests { Some(self.now) } else { after.status.deadline() }).flatten();
+        let moved = has_moved.then(|| self.look_at_new(event, &after)).flatten();
         let look_by = look_at.chain(moved).min();
         if let Some(intent) = after.status.intent() {
             // Before the commit: a check that sees the intent must know that it is ours and not a leftover of
@@ -131,6 +134,33 @@ impl<'t> Change<'t> {
         }
         self.entries.extend(done.entries);
         Ok(done.answer)
+    }
+
+    /// When a worker that has just moved is looked at: one that is under way when it should be over; one that
+    /// rests at once, unless the driver has just said that it sleeps and there is nothing more to see.
+    fn look_at_new(&self, event: &Event, after: &Worker) -> Option<Timestamp> {
+        if after.status.intent().is_some() {
+            return after.status.deadline();
+        }
+        let is_asleep = matches!(after.status.kind(), StatusKind::Paused | StatusKind::Stopped);
+        if !is_asleep || !matches!(event, Event::DriverDone { .. }) {
+            return Some(self.now);
+        }
+        let nothing_known = Evidence::default();
+        let snapshot = Snapshot {
+            worker: after,
+            evidence: &nothing_known,
+            holds: &[],
+            hold_ended_at: None,
+            exempt: self.book.exempt(&after.selectors, self.now),
+            is_braked: false,
+            check_began_at: None,
+            idle_warned: None,
+            runtime_warned: None,
+            schedule_warned: None,
+            can_scale_down: false,
+        };
+        Some(judge(&snapshot, &self.resolved.policy, self.now).next_check_at)
     }
 
     /// Evidence belongs to a run: it begins afresh with the next, and the quiet checks before a freeze count no
@@ -206,8 +236,12 @@ impl<'t> Change<'t> {
     }
 
     pub(crate) fn finish(self) -> Changed {
+        let subject = (!self.effects.is_empty())
+            .then(|| Subject::of(self.locked.record(), Arc::clone(&self.resolved)))
+            .flatten();
         Changed {
             worker: self.worker(),
+            subject,
             has_journalled: self.has_journalled || !self.entries.is_empty() || self.has_moved(),
             effects: self.effects,
             entries: self.entries,
@@ -249,8 +283,9 @@ impl Shared {
         if changed.has_journalled || !changed.effects.is_empty() {
             self.notices.worker_changed(&changed.worker.id);
         }
+        let mut subject = changed.subject;
         for effect in changed.effects {
-            self.perform(&changed.worker.id, effect);
+            self.perform(&changed.worker.id, effect, subject.take());
         }
         self.queue.nudge();
         changed.worker

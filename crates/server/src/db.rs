@@ -1,9 +1,14 @@
-//! The store from an async context: a transaction blocks its thread, so it gets one of its own.
+//! The store from an async context.
+//!
+//! A transaction blocks its thread, so as a rule it is run elsewhere: posted to the thread that writes, where
+//! the engine has one, or on a thread of its own. What is short is done right here if nobody is in the way: a
+//! turn of another thread costs more than a few statements, and somebody waits at a door for it.
 
 use drowse_store::{Lane, Store, StoreError, Tx, View};
+use tokio::sync::oneshot;
 
 use crate::crash::{CrashPoint, CrashPoints};
-use crate::tasks::Tasks;
+use crate::tasks::{Blocking, Tasks};
 
 /// The store, with the threads that wait for it. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -29,7 +34,49 @@ impl Db {
         T: Send + 'static,
         E: From<StoreError> + Send + 'static,
     {
-        self.run(name, move |store| store.tx_in(lane, work)).await
+        self.crash.pass(CrashPoint::BeforeCommit(name)).await;
+        let value = self.write(lane, work).await;
+        self.crash.pass(CrashPoint::AfterCommit(name)).await;
+        value
+    }
+
+    async fn write<T, E>(
+        &self,
+        lane: Lane,
+        work: impl FnOnce(&Tx<'_>) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<StoreError> + Send + 'static,
+    {
+        if self.tasks.blocking() == Blocking::Inline {
+            return self.store.tx_in(lane, work);
+        }
+        let work = match lane {
+            Lane::Wake => match self.store.tx_if_free(work) {
+                Ok(value) => return value,
+                Err(work) => work,
+            },
+            // Others can wait for a turn, and share a commit.
+            Lane::Ordinary => work,
+        };
+        let (tell, told) = oneshot::channel();
+        let reply = move |outcome| {
+            // Whoever asked may have gone; it is done all the same.
+            let _ = tell.send(outcome);
+        };
+        match self.store.post(lane, work, reply) {
+            Ok(()) => match told.await {
+                Ok(Ok(value)) => value,
+                Ok(Err(panic)) => std::panic::resume_unwind(panic),
+                // The writer is gone, and so is everything else.
+                Err(_) => std::future::pending().await,
+            },
+            Err((work, _)) => {
+                let store = self.store.clone();
+                self.tasks.block(move || store.tx_in(lane, work)).await
+            }
+        }
     }
 
     /// Reads one consistent view.
@@ -43,6 +90,21 @@ impl Db {
     {
         let store = self.store.clone();
         self.tasks.block(move || store.read(work)).await
+    }
+
+    /// Reads a few rows: right here, where the database is in this process.
+    pub(crate) async fn glance<T, E>(
+        &self,
+        work: impl FnOnce(&View<'_>) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<StoreError> + Send + 'static,
+    {
+        match self.store.read_if_embedded(work) {
+            Ok(value) => value,
+            Err(work) => self.read(work).await,
+        }
     }
 
     /// Anything else that writes.

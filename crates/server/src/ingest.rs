@@ -52,6 +52,8 @@ struct Buffer {
 #[derive(Debug, Default)]
 struct Flushing {
     announced_at: Option<Timestamp>,
+    /// Everything that had arrived by then is written.
+    through: Option<Timestamp>,
 }
 
 /// Bytes through the front door.
@@ -98,9 +100,25 @@ impl Shared {
         failing.is_none_or(|since| self.clock.now().since(since) < GIVES_UP_AFTER)
     }
 
+    /// The barrier: what had arrived by `at` is written. Of many who wait for it at once, the first flushes for
+    /// all who came before it began.
+    pub(crate) async fn flush_past(self: &Arc<Self>, at: Timestamp) -> Result<(), StoreError> {
+        let flushing = self.ingest.flushing.lock().await;
+        if flushing.through.is_some_and(|through| through >= at) {
+            return Ok(());
+        }
+        self.flush_now(flushing).await
+    }
+
     /// Writes what has arrived, and that everything up to now is written.
     pub(crate) async fn flush(self: &Arc<Self>) -> Result<(), StoreError> {
-        let mut flushing = self.ingest.flushing.lock().await;
+        self.flush_now(self.ingest.flushing.lock().await).await
+    }
+
+    async fn flush_now(
+        self: &Arc<Self>,
+        mut flushing: tokio::sync::MutexGuard<'_, Flushing>,
+    ) -> Result<(), StoreError> {
         let (through, batch) = {
             let mut buffer = lock(&self.ingest.buffer);
             let arrivals: Vec<Arrival> = buffer.arrivals.drain().map(|(_, arrival)| arrival).collect();
@@ -113,6 +131,7 @@ impl Shared {
         let outcome = self.write_batch(&mut flushing, through, &batch).await;
         match outcome {
             Ok(touched) => {
+                flushing.through = Some(through);
                 let mut buffer = lock(&self.ingest.buffer);
                 buffer.failing_since = None;
                 buffer.in_transit.clear();
@@ -140,7 +159,13 @@ impl Shared {
             self.announce(through).await?;
             flushing.announced_at = Some(through);
         }
-        let (replica, batch) = (self.replica.clone(), batch.to_vec());
+        let replica = self.replica.clone();
+        if batch.is_empty() {
+            let say = move |tx: &drowse_store::Tx<'_>| tx.say_flushed(&replica, through);
+            self.db.tx("flush", Lane::Ordinary, say).await?;
+            return Ok(Vec::new());
+        }
+        let batch = batch.to_vec();
         let flushed =
             self.db.run("flush", move |store| store.flush_evidence(&replica, &batch, through)).await?;
         Ok(flushed.touched.into_iter().map(|touched| touched.worker).collect())

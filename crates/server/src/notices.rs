@@ -1,24 +1,29 @@
 //! Tells those who wait that something has been written down.
 //!
 //! Only a hint: whoever is told looks at the store. Subscribe before you look, or what is written in between
-//! is missed.
+//! is missed. Whoever waits for one worker hears of no other: when a whole fleet falls asleep, thousands wait.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
 
 use drowse_core::id::WorkerId;
-use tokio::sync::{broadcast, watch};
+use tokio::sync::watch;
 
-/// How many changes a slow listener may be behind before it is told that it lost some.
-const BEHIND: usize = 4_096;
+use crate::shared::lock;
 
 /// Where changes are announced.
 #[derive(Debug)]
 pub(crate) struct Notices {
     journal: watch::Sender<u64>,
-    workers: broadcast::Sender<WorkerId>,
+    workers: Arc<Bells>,
 }
+
+/// One for each worker that somebody waits for.
+type Bells = Mutex<HashMap<WorkerId, watch::Sender<()>>>;
 
 impl Notices {
     pub(crate) fn new() -> Self {
-        Self { journal: watch::Sender::new(0), workers: broadcast::Sender::new(BEHIND) }
+        Self { journal: watch::Sender::new(0), workers: Arc::default() }
     }
 
     /// The journal has grown.
@@ -26,11 +31,17 @@ impl Notices {
         self.journal.send_modify(|count| *count += 1);
     }
 
-    /// A worker has changed.
+    /// A worker has changed, and the journal says so.
     pub(crate) fn worker_changed(&self, id: &WorkerId) {
-        // Nobody listens: nobody waits.
-        let _ = self.workers.send(id.clone());
+        self.ring(id);
         self.journal_advanced();
+    }
+
+    /// Something about a worker is so that those who wait for it want to know.
+    pub(crate) fn ring(&self, id: &WorkerId) {
+        if let Some(bell) = lock(&self.workers).get(id) {
+            bell.send_replace(());
+        }
     }
 
     pub(crate) fn journal(&self) -> watch::Receiver<u64> {
@@ -38,7 +49,8 @@ impl Notices {
     }
 
     pub(crate) fn worker(&self, id: &WorkerId) -> Changes {
-        Changes { id: id.clone(), workers: self.workers.subscribe() }
+        let rung = lock(&self.workers).entry(id.clone()).or_default().subscribe();
+        Changes { id: id.clone(), workers: Arc::clone(&self.workers), rung }
     }
 }
 
@@ -46,19 +58,56 @@ impl Notices {
 #[derive(Debug)]
 pub(crate) struct Changes {
     id: WorkerId,
-    workers: broadcast::Receiver<WorkerId>,
+    workers: Arc<Bells>,
+    rung: watch::Receiver<()>,
 }
 
 impl Changes {
-    /// Waits for the next; also returns when some were lost.
+    /// Waits for the next.
     pub(crate) async fn next(&mut self) {
-        loop {
-            match self.workers.recv().await {
-                Ok(id) if id == self.id => return,
-                Ok(_) => {}
-                Err(broadcast::error::RecvError::Lagged(_)) => return,
-                Err(broadcast::error::RecvError::Closed) => std::future::pending().await,
-            }
+        // The bell stays for as long as anybody listens.
+        let _ = self.rung.changed().await;
+    }
+}
+
+impl Drop for Changes {
+    fn drop(&mut self) {
+        let mut workers = lock(&self.workers);
+        // Nobody but us, who are leaving. Under the lock: who comes now finds it or makes another.
+        if workers.get(&self.id).is_some_and(|bell| bell.receiver_count() <= 1) {
+            workers.remove(&self.id);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(name: &str) -> WorkerId {
+        WorkerId::new(name).unwrap()
+    }
+
+    #[tokio::test]
+    async fn only_those_who_wait_for_a_worker_hear_of_it() {
+        let notices = Notices::new();
+        let (mut one, mut also, other) =
+            (notices.worker(&id("a")), notices.worker(&id("a")), notices.worker(&id("b")));
+        notices.worker_changed(&id("a"));
+        one.next().await;
+        also.next().await;
+        assert!(!other.rung.has_changed().unwrap());
+    }
+
+    #[tokio::test]
+    async fn a_bell_is_there_for_as_long_as_somebody_listens() {
+        let notices = Notices::new();
+        let (one, mut also) = (notices.worker(&id("a")), notices.worker(&id("a")));
+        drop(one);
+        notices.ring(&id("a"));
+        also.next().await;
+        drop(also);
+        assert!(lock(&notices.workers).is_empty(), "nobody listens any more");
+        notices.ring(&id("a"));
     }
 }

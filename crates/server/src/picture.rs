@@ -9,7 +9,7 @@ use drowse_core::hold::Hold;
 use drowse_core::id::WorkerId;
 use drowse_core::policy::exemption::Exempt;
 use drowse_core::reason::IdlePolicy;
-use drowse_core::signal::{Need, Signal, UnknownCause};
+use drowse_core::signal::{Need, Reading, Signal, UnknownCause};
 use drowse_core::verdict::{Explanation, Snapshot, Verdict, explain, judge};
 use drowse_core::worker::Worker;
 use drowse_store::{Arrival, Checked, ConnectionCount, RouterSession, StoreError, View, WorkerRecord};
@@ -67,12 +67,14 @@ impl Picture {
         now: Timestamp,
     ) -> Result<Self, StoreError> {
         let id = record.id().clone();
-        let book = policies.book(view)?;
+        let (epoch, brake) = view.fleet()?;
+        let book = policies.book_of(view, epoch)?;
         let selectors = &record.without_terms().selectors;
         let resolved = book.of(selectors);
         let exempt = book.exempt(selectors, now);
         let worker = record.worker(&resolved.policy);
         let is_routed = worker.is_routed;
+        let held = view.held(&record)?;
         let mut picture = Self {
             worker,
             book,
@@ -81,13 +83,13 @@ impl Picture {
             began_at: now,
             checked_before: None,
             checked: view.checked(&id)?,
-            holds: view.holds(&id, now)?,
-            hold_ended_at: view.hold_ended_at(&id, now)?,
-            is_braked: view.brake()?.is_engaged(),
+            holds: held.holds(now),
+            hold_ended_at: held.ended_at(now),
+            is_braked: brake.is_engaged(),
             can_scale_down: false,
             totals: Totals::default(),
             arrivals: view.arrivals(&id)?,
-            connections: if is_routed { view.connections(&id)? } else { Vec::new() },
+            connections: if is_routed { held.connections() } else { Vec::new() },
             sessions: if is_routed { view.router_sessions()? } else { Vec::new() },
             record,
         };
@@ -186,6 +188,19 @@ impl Picture {
         let Resolved { policy, provenance, settings } = &*self.resolved;
         let settings = v1::settings(policy, settings, provenance).into_iter().filter(is_told).collect();
         v1::Explanation::of(&self.worker.id, &self.explain(verdict), settings)
+    }
+
+    /// Whether all that is unknown about it is what has only begun to be read.
+    pub(crate) fn is_beginning(&self) -> bool {
+        let needs = self.resolved.policy.needs(self.worker.nature());
+        let required = Signal::ALL.into_iter().filter(|signal| needs[*signal as usize] == Need::Required);
+        required.map(|signal| self.checked.evidence.sample(signal)).all(|sample| match sample {
+            Some(sample) => match sample.reading {
+                Reading::Unknown { cause } => cause == UnknownCause::FirstSample,
+                Reading::Active { .. } | Reading::Quiet => true,
+            },
+            None => false,
+        })
     }
 
     /// The newest counted activity that this picture knows of.

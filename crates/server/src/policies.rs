@@ -148,7 +148,11 @@ impl Policies {
     /// Two readers of different views may ask in turns while the epoch moves: the newest book is kept, and the
     /// reader of an older view makes its own.
     pub(crate) fn book(&self, view: &View<'_>) -> Result<Arc<Book>, StoreError> {
-        let epoch = view.policy_epoch()?;
+        self.book_of(view, view.policy_epoch()?)
+    }
+
+    /// The same, when the epoch that `view` sees has been read already.
+    pub(crate) fn book_of(&self, view: &View<'_>, epoch: u64) -> Result<Arc<Book>, StoreError> {
         let file = {
             let state = lock(&self.state);
             if let Some(book) = state.book.as_ref().filter(|book| book.epoch == epoch) {

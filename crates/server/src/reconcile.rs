@@ -31,6 +31,7 @@ use drowse_core::brake::Trouble;
 use drowse_store::{Lane, StoreError};
 
 pub(crate) use act::JUDGED;
+pub(crate) use effects::Subject;
 pub(crate) use queue::Queue;
 pub(crate) use work::Work;
 
@@ -100,14 +101,13 @@ impl Reconciler {
     )]
     async fn claim_due(&self, now: Timestamp) -> Result<Option<Timestamp>, StoreError> {
         loop {
-            let room = self.shared.queue.room();
-            let due = self.shared.db.read(|view| view.next_due_at()).await?;
-            if due.is_none_or(|due| due > now) {
-                return Ok(due);
-            }
-            if room == 0 {
+            let Some(room) = self.shared.queue.room_for_some() else {
                 // Whoever finishes nudges the loop.
                 return Ok(None);
+            };
+            let due = self.shared.db.glance(|view| view.next_due_at()).await?;
+            if due.is_none_or(|due| due > now) {
+                return Ok(due);
             }
             let by = self.shared.replica.clone();
             let claimed = self

@@ -7,6 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use drowse_core::Timestamp;
 use drowse_core::brake::{BrakeTerms, GoneTally};
 use drowse_core::id::{IntentId, WorkerId};
+use drowse_core::worker::Worker;
 use drowse_store::Store;
 
 use crate::clock::Clock;
@@ -64,6 +65,8 @@ pub(crate) struct Shared {
     pub(crate) brake_terms: BrakeTerms,
     /// The intents that this run of the program has opened or taken over.
     pub(crate) known: Intents,
+    /// Who runs again and is not yet written down as running.
+    pub(crate) awake: Awake,
     /// Who is being acted on just now.
     pub(crate) work: Work,
     /// What counters showed before.
@@ -90,6 +93,7 @@ impl Shared {
             metrics: Metrics::default(),
             queue: Queue::new(checks_at_once.max(1)),
             known: Intents::default(),
+            awake: Awake::default(),
             work: Work::default(),
             meters: Meters::default(),
             gone: Gone::new(&brake),
@@ -117,6 +121,25 @@ impl Intents {
 
     pub(crate) fn contains(&self, worker: &WorkerId, intent: IntentId) -> bool {
         lock(&self.0).get(worker) == Some(&intent)
+    }
+}
+
+/// Workers that the driver has said run again, by the intent that woke them, until that is written down.
+#[derive(Debug, Default)]
+pub(crate) struct Awake(Mutex<HashMap<WorkerId, (IntentId, Worker)>>);
+
+impl Awake {
+    pub(crate) fn insert(&self, intent: IntentId, worker: Worker) {
+        lock(&self.0).insert(worker.id.clone(), (intent, worker));
+    }
+
+    pub(crate) fn remove(&self, worker: &WorkerId) {
+        lock(&self.0).remove(worker);
+    }
+
+    /// The worker as it will be, if this intent has woken it.
+    pub(crate) fn by(&self, worker: &WorkerId, intent: IntentId) -> Option<Worker> {
+        lock(&self.0).get(worker).filter(|(by, _)| *by == intent).map(|(_, worker)| worker.clone())
     }
 }
 

@@ -39,6 +39,11 @@ impl Tasks {
         self.tracker.spawn(Counted { work: Box::pin(work), polls: Arc::clone(&self.polls) })
     }
 
+    /// Where work that blocks is done.
+    pub(crate) const fn blocking(&self) -> Blocking {
+        self.blocking
+    }
+
     /// Runs what blocks its thread.
     pub async fn block<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> T {
         match self.blocking {

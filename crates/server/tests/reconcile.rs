@@ -4,6 +4,7 @@
 
 mod reconcile {
     mod bench;
+    mod brake;
     mod driver;
     mod holds;
     mod idle;

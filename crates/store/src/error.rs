@@ -79,6 +79,34 @@ impl StoreError {
         matches!(self, StoreError::Busy(_) | StoreError::Unavailable(_))
     }
 
+    /// The same for somebody else whom it befell too: the kind stays, the cause becomes its words.
+    pub(crate) fn again(&self) -> Self {
+        let words = || -> Cause {
+            std::error::Error::source(self).map_or_else(|| self.to_string(), ToString::to_string).into()
+        };
+        match self {
+            StoreError::Busy(_) => StoreError::Busy(words()),
+            StoreError::Unavailable(_) => StoreError::Unavailable(words()),
+            StoreError::CommitUnknown(_) => StoreError::CommitUnknown(words()),
+            StoreError::Full(_) => StoreError::Full(words()),
+            StoreError::ReadOnly(_) => StoreError::ReadOnly(words()),
+            StoreError::Corrupt(_) => StoreError::Corrupt(words()),
+            StoreError::Denied(_)
+            | StoreError::Missing { .. }
+            | StoreError::Unreadable { .. }
+            | StoreError::TooNew { .. }
+            | StoreError::Constraint(_)
+            | StoreError::BadUrl { .. }
+            | StoreError::Unsupported(_)
+            | StoreError::Exists(_)
+            | StoreError::LockOrder { .. }
+            | StoreError::Nested
+            | StoreError::Failed
+            | StoreError::NoWorker(_)
+            | StoreError::Statement(_) => StoreError::Statement(words()),
+        }
+    }
+
     /// Whether the store cannot write at all just now. Nothing is paused then.
     pub const fn is_outage(&self) -> bool {
         matches!(

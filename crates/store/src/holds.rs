@@ -12,7 +12,8 @@ use drowse_core::id::WorkerId;
 use drowse_core::lease::{Lease, LeaseBook};
 
 use crate::error::StoreError;
-use crate::row::{from_json, to_json, worker_id};
+use crate::row::{WorkerRecord, from_json, to_json, worker_id};
+use crate::sessions::ConnectionCount;
 use crate::sql::Row;
 use crate::store::Store;
 use crate::tx::View;
@@ -22,6 +23,7 @@ use crate::workers::Locked;
 const BOOKS_AT_ONCE: usize = 200;
 
 /// A row of the table: a hold that may be over.
+#[derive(Clone, Debug)]
 pub(crate) struct HoldRow {
     pub(crate) worker: WorkerId,
     pub(crate) hold: Hold,
@@ -71,15 +73,73 @@ impl HoldRow {
     fn is_live(&self, now: Timestamp) -> bool {
         self.count > 0 && self.over_at(now).is_none()
     }
+
+    /// What a router last said, if this is of one.
+    pub(crate) fn connections(&self) -> ConnectionCount {
+        ConnectionCount {
+            session: self.hold.owner.clone(),
+            epoch: self.epoch,
+            count: self.count,
+            since: self.hold.since,
+            alive_until: self.alive_until,
+        }
+    }
+}
+
+/// Everything that is stored about what holds one worker, over or not.
+#[derive(Clone, Debug)]
+pub struct Held {
+    rows: Vec<HoldRow>,
+    /// Its leases.
+    pub leases: LeaseBook,
+    /// When a hold other than a lease was last noticed to have ended.
+    noticed: Option<Timestamp>,
+}
+
+impl Held {
+    /// What holds it at `now`.
+    pub fn holds(&self, now: Timestamp) -> Vec<Hold> {
+        let live = self.rows.iter().filter(|row| row.is_live(now)).map(|row| row.hold.clone());
+        self.leases.alive(now).map(lease_hold).chain(live).collect()
+    }
+
+    /// Whether anything does.
+    pub fn is_held(&self, now: Timestamp) -> bool {
+        self.leases.alive(now).next().is_some() || self.rows.iter().any(|row| row.is_live(now))
+    }
+
+    /// When a hold that restarts the idle clock last ended, noticed or not.
+    pub fn ended_at(&self, now: Timestamp) -> Option<Timestamp> {
+        let unnoticed = self
+            .rows
+            .iter()
+            .filter(|row| row.count > 0 && row.hold.kind.end_restarts_clock())
+            .filter_map(|row| row.over_at(now))
+            .max();
+        self.noticed.max(unnoticed).max(self.leases.last_ended_at(now))
+    }
+
+    /// What each router last said.
+    pub fn connections(&self) -> Vec<ConnectionCount> {
+        let rows = self.rows.iter().filter(|row| row.hold.kind == HoldKind::Connection);
+        rows.map(HoldRow::connections).collect()
+    }
 }
 
 impl View<'_> {
+    /// Everything that is stored about what holds a worker.
+    pub fn held(&self, record: &WorkerRecord) -> Result<Held, StoreError> {
+        Ok(Held {
+            rows: self.hold_rows(record.id())?,
+            leases: self.leases(record.id())?,
+            noticed: record.hold_ended_at,
+        })
+    }
+
     /// What holds a worker at `now`.
     pub fn holds(&self, worker: &WorkerId, now: Timestamp) -> Result<Vec<Hold>, StoreError> {
-        let rows = self.hold_rows(worker)?;
-        let leases = self.leases(worker)?;
-        let live = rows.into_iter().filter(|row| row.is_live(now)).map(|row| row.hold);
-        Ok(leases.alive(now).map(lease_hold).chain(live).collect())
+        let held = Held { rows: self.hold_rows(worker)?, leases: self.leases(worker)?, noticed: None };
+        Ok(held.holds(now))
     }
 
     /// What holds any worker at `now`, by worker.
@@ -113,14 +173,10 @@ impl View<'_> {
 
     /// When a hold that restarts the idle clock last ended, noticed or not.
     pub fn hold_ended_at(&self, worker: &WorkerId, now: Timestamp) -> Result<Option<Timestamp>, StoreError> {
-        let noticed = self.worker(worker)?.and_then(|record| record.hold_ended_at);
-        let unnoticed = self
-            .hold_rows(worker)?
-            .iter()
-            .filter(|row| row.count > 0 && row.hold.kind.end_restarts_clock())
-            .filter_map(|row| row.over_at(now))
-            .max();
-        Ok(noticed.max(unnoticed).max(self.leases(worker)?.last_ended_at(now)))
+        match self.worker(worker)? {
+            Some(record) => Ok(self.held(&record)?.ended_at(now)),
+            None => Ok(None),
+        }
     }
 
     /// The leases of a worker.
@@ -163,6 +219,11 @@ impl View<'_> {
 }
 
 impl Locked<'_> {
+    /// Everything that is stored about what holds it, read under the lock.
+    pub fn held(&self) -> Result<Held, StoreError> {
+        self.tx.held(&self.record)
+    }
+
     /// What holds it at `now`, read under the lock.
     pub fn holds(&self, now: Timestamp) -> Result<Vec<Hold>, StoreError> {
         self.tx.holds(self.id(), now)

@@ -35,6 +35,7 @@
 #![forbid(unsafe_code)]
 
 mod brake;
+mod checkpoint;
 mod claims;
 mod error;
 mod events;
@@ -56,11 +57,13 @@ mod store;
 mod tokens;
 mod tx;
 mod workers;
+mod writer;
 
 pub use claims::{Claimed, Finished};
 pub use error::{Cause, StoreError};
 pub use events::{EventFilter, EventId, NewEvent, Resume, StoredEvent};
 pub use evidence::{Arrival, Checked, Flushed, Touched};
+pub use holds::Held;
 pub use liveness::Heard;
 pub use meta::Epoch;
 pub use policies::{PolicyValue, StoredExemption};
@@ -73,3 +76,4 @@ pub use store::{Options, Store};
 pub use tokens::{LoginLink, Token};
 pub use tx::{Tx, View};
 pub use workers::{Listing, Locked, Registered, Removal};
+pub use writer::Outcome;

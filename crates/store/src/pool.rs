@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Who goes first when several wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,45 +20,55 @@ pub enum Lane {
 
 pub(crate) struct Pool<C> {
     state: Mutex<State<C>>,
-    freed: Condvar,
 }
 
+/// Connections are idle only while nobody waits.
 struct State<C> {
     idle: Vec<C>,
-    waiting: [VecDeque<u64>; 2],
-    next_ticket: u64,
+    waiting: [VecDeque<Arc<Seat<C>>>; 2],
+}
+
+/// Where somebody waits. Each has a bell of its own: of a hundred who wait, only the next is woken.
+struct Seat<C> {
+    given: Mutex<Option<C>>,
+    bell: Condvar,
 }
 
 impl<C> Pool<C> {
     pub(crate) fn new(connections: Vec<C>) -> Self {
-        let waiting = [VecDeque::new(), VecDeque::new()];
-        Self {
-            state: Mutex::new(State { idle: connections, waiting, next_ticket: 0 }),
-            freed: Condvar::new(),
-        }
+        Self { state: Mutex::new(State { idle: connections, waiting: Default::default() }) }
     }
 
     /// Waits for a connection. There is no time limit here: whoever has one is bound by the limits of the
     /// database itself.
     pub(crate) fn take(&self, lane: Lane) -> Taken<'_, C> {
-        let mut state = self.state();
-        let ticket = state.next_ticket;
-        state.next_ticket += 1;
-        state.waiting[lane as usize].push_back(ticket);
-        loop {
-            if state.first() == Some(ticket)
-                && let Some(connection) = state.idle.pop()
-            {
-                state.waiting[lane as usize].pop_front();
-                let more = !state.idle.is_empty();
-                drop(state);
-                if more {
-                    self.freed.notify_all();
-                }
+        let seat = {
+            let mut state = self.state();
+            if let Some(connection) = state.idle.pop() {
                 return Taken { pool: self, connection: Some(connection) };
             }
-            state = self.freed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            let seat = Arc::new(Seat { given: Mutex::new(None), bell: Condvar::new() });
+            state.waiting[lane as usize].push_back(Arc::clone(&seat));
+            seat
+        };
+        let mut given = seat.given.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if let Some(connection) = given.take() {
+                return Taken { pool: self, connection: Some(connection) };
+            }
+            given = seat.bell.wait(given).unwrap_or_else(PoisonError::into_inner);
         }
+    }
+
+    /// A connection, if one is free.
+    pub(crate) fn try_take(&self) -> Option<Taken<'_, C>> {
+        let connection = self.state().idle.pop()?;
+        Some(Taken { pool: self, connection: Some(connection) })
+    }
+
+    /// A connection more, which comes back here.
+    pub(crate) fn lend(&self, connection: C) -> Taken<'_, C> {
+        Taken { pool: self, connection: Some(connection) }
     }
 
     /// How many wait for a connection.
@@ -66,15 +76,20 @@ impl<C> Pool<C> {
         self.state().waiting.iter().map(VecDeque::len).sum()
     }
 
+    fn give_back(&self, connection: C) {
+        let mut state = self.state();
+        let Some(seat) = state.waiting.iter_mut().find_map(VecDeque::pop_front) else {
+            state.idle.push(connection);
+            return;
+        };
+        drop(state);
+        *seat.given.lock().unwrap_or_else(PoisonError::into_inner) = Some(connection);
+        seat.bell.notify_one();
+    }
+
     // A panic while the lock is held cannot leave the lists half changed.
     fn state(&self) -> MutexGuard<'_, State<C>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl<C> State<C> {
-    fn first(&self) -> Option<u64> {
-        self.waiting.iter().find_map(|lane| lane.front().copied())
     }
 }
 
@@ -108,8 +123,7 @@ impl<C> DerefMut for Taken<'_, C> {
 impl<C> Drop for Taken<'_, C> {
     fn drop(&mut self) {
         if let Some(connection) = self.connection.take() {
-            self.pool.state().idle.push(connection);
-            self.pool.freed.notify_all();
+            self.pool.give_back(connection);
         }
     }
 }
@@ -145,6 +159,15 @@ mod tests {
             thread.join().unwrap();
         }
         assert_eq!(said.try_iter().collect::<Vec<_>>(), [2, 3, 0, 1]);
+    }
+
+    #[test]
+    fn who_does_not_want_to_wait_gets_only_what_is_free() {
+        let pool = Pool::new(vec![7]);
+        let held = pool.try_take().unwrap();
+        assert!(pool.try_take().is_none());
+        drop(held);
+        assert_eq!(pool.try_take().as_deref(), Some(&7));
     }
 
     #[test]

@@ -20,7 +20,7 @@ use bytes::BytesMut;
 
 use crate::error::{Cause, StoreError};
 use crate::row::without_nul;
-use crate::sql::{Dialect, Mode, Param, Row};
+use crate::sql::{Dialect, Mode, NO_PARTS, Param, Row};
 use crate::store::Options;
 
 // Advisory locks are taken in a space of our own, 0x64726f77 ("drow"): 1 the journal, 2 the fleet,
@@ -113,6 +113,7 @@ impl Connection {
             // One snapshot for all that is read.
             Mode::Read => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
             Mode::Write => "BEGIN",
+            Mode::Part => return Err(NO_PARTS),
         };
         if self.live.get_mut().as_ref().is_some_and(|live| !live.client.is_closed()) {
             match self.batch(begin) {

@@ -9,6 +9,7 @@ use drowse_core::hold::HoldKind;
 use drowse_core::id::WorkerId;
 
 use crate::error::StoreError;
+use crate::holds::HoldRow;
 use crate::tx::{Tx, View};
 use crate::workers::Locked;
 
@@ -71,16 +72,9 @@ impl View<'_> {
 
     /// What each router last said about a worker.
     pub fn connections(&self, worker: &WorkerId) -> Result<Vec<ConnectionCount>, StoreError> {
-        let rows = self.hold_rows(worker)?.into_iter().filter(|row| row.hold.kind == HoldKind::Connection);
-        Ok(rows
-            .map(|row| ConnectionCount {
-                session: row.hold.owner,
-                epoch: row.epoch,
-                count: row.count,
-                since: row.hold.since,
-                alive_until: row.alive_until,
-            })
-            .collect())
+        let rows = self.hold_rows(worker)?;
+        let rows = rows.iter().filter(|row| row.hold.kind == HoldKind::Connection);
+        Ok(rows.map(HoldRow::connections).collect())
     }
 }
 
@@ -95,23 +89,32 @@ impl Locked<'_> {
         count: u64,
         now: Timestamp,
     ) -> Result<bool, StoreError> {
-        let had = self.tx.connections(self.id())?.into_iter().find(|row| row.session == session);
-        let known =
-            self.tx.query("SELECT id FROM router_session WHERE id = $1", &[session.into()], |_| Ok(()))?;
-        if known.is_empty() {
-            return Err(StoreError::Constraint(
-                format!("router session {session} has not been begun").into(),
-            ));
-        }
+        // What was before matters to a release only; somebody waits at the door for the first connection.
+        let had = if count == 0 { self.tx.connections(self.id())? } else { Vec::new() };
+        let had = had.into_iter().find(|row| row.session == session);
         let written = self.tx.execute(
             "INSERT INTO hold (worker_id, kind, owner, reason, since_at, epoch, count)
-             VALUES ($1, 'connection', $2, '', $3, $4, $5)
+             SELECT CAST($1 AS TEXT), 'connection', id, '', CAST($2 AS BIGINT), CAST($3 AS BIGINT),
+                CAST($4 AS BIGINT)
+             FROM router_session WHERE id = $5
              ON CONFLICT (worker_id, kind, owner) DO UPDATE SET
                 since_at = CASE WHEN hold.count = 0 THEN excluded.since_at ELSE hold.since_at END,
                 epoch = excluded.epoch, count = excluded.count
              WHERE hold.epoch < excluded.epoch",
-            &[self.id().as_str().into(), session.into(), now.into(), epoch.into(), count.into()],
+            &[self.id().as_str().into(), now.into(), epoch.into(), count.into(), session.into()],
         )?;
+        if written == 0 {
+            let known = self.tx.query(
+                "SELECT id FROM router_session WHERE id = $1",
+                &[session.into()],
+                |_| Ok(()),
+            )?;
+            if known.is_empty() {
+                return Err(StoreError::Constraint(
+                    format!("router session {session} has not been begun").into(),
+                ));
+            }
+        }
         let is_release = count == 0 && had.is_some_and(|had| had.count > 0);
         if written == 1 && is_release {
             self.note_hold_ended(now)?;

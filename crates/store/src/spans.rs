@@ -133,15 +133,18 @@ impl Locked<'_> {
         at: Timestamp,
     ) -> Result<(), StoreError> {
         let id = self.id().as_str();
-        let open = self.tx.query(
-            "SELECT from_at, value FROM span WHERE worker_id = $1 AND lane = $2 AND until_at IS NULL",
+        // The open one is the newest of its lane: a long history is not searched for it.
+        let newest = self.tx.query_one(
+            "SELECT from_at, value, until_at FROM span WHERE worker_id = $1 AND lane = $2
+             ORDER BY from_at DESC LIMIT 1",
             &[id.into(), lane.code().into()],
-            |row| Ok((row.at(0)?, row.text(1)?.to_owned())),
+            |row| Ok((row.at(0)?, row.text(1)?.to_owned(), row.opt_at(2)?)),
         )?;
-        if open.iter().any(|(_, was)| Some(was.as_str()) == value) {
+        let open = newest.filter(|(_, _, until)| until.is_none());
+        if open.as_ref().map(|(_, was, _)| was.as_str()) == value {
             return Ok(());
         }
-        for (from, _) in open {
+        if let Some((from, _, _)) = open {
             // Never shorter than nothing, should the clock have gone back.
             self.tx.execute(
                 "UPDATE span SET until_at = $1 WHERE worker_id = $2 AND lane = $3 AND from_at = $4",

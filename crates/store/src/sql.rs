@@ -126,6 +126,8 @@ impl Row<'_> {
 pub(crate) enum Mode {
     Read,
     Write,
+    /// A part of a transaction that has begun (SQLite).
+    Part,
 }
 
 /// One connection to a database.
@@ -148,6 +150,29 @@ impl Connection {
         match self {
             Connection::Sqlite(connection) => connection.commit(),
             Connection::Postgres(connection) => connection.commit(),
+        }
+    }
+
+    /// Keeps a part, should the whole be kept.
+    pub(crate) fn keep_part(&self) -> Result<(), StoreError> {
+        match self {
+            Connection::Sqlite(connection) => connection.keep_part(),
+            Connection::Postgres(_) => Err(NO_PARTS),
+        }
+    }
+
+    /// Takes a part back; the whole goes on.
+    pub(crate) fn take_part_back(&self) {
+        match self {
+            Connection::Sqlite(connection) => connection.take_part_back(),
+            Connection::Postgres(_) => {}
+        }
+    }
+
+    pub(crate) fn is_in_transaction(&self) -> bool {
+        match self {
+            Connection::Sqlite(connection) => connection.is_in_transaction(),
+            Connection::Postgres(_) => false,
         }
     }
 
@@ -195,6 +220,9 @@ impl Connection {
         }
     }
 }
+
+/// PostgreSQL has many writers and needs none.
+pub(crate) const NO_PARTS: StoreError = StoreError::Unsupported("transactions in parts are for one writer");
 
 /// The statements in which the engines differ. Whatever is not here is one text for both.
 #[derive(Debug)]

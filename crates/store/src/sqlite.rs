@@ -6,10 +6,13 @@
 //! lose the last second but damages nothing.
 
 use std::path::Path;
+use std::sync::Arc;
 
+use rusqlite::config::DbConfig;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{CachedStatement, ErrorCode, OpenFlags, ToSql};
 
+use crate::checkpoint::Log;
 use crate::error::{Cause, StoreError};
 use crate::sql::{Dialect, Mode, Param, Row};
 use crate::store::Options;
@@ -76,6 +79,9 @@ impl Connection {
         };
         let inner = rusqlite::Connection::open_with_flags(path, flags).map_err(failed)?;
         inner.busy_timeout(options.lock_for).map_err(error)?;
+        // A plan that depends on the values of parameters is made anew for each of them, and a third of all
+        // time went into that.
+        inner.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map_err(error)?;
         // Room for every statement of this crate.
         inner.set_prepared_statement_cache_capacity(128);
         let connection = Self { inner };
@@ -85,6 +91,23 @@ impl Connection {
             connection.batch(&format!("PRAGMA max_page_count = {pages};"))?;
         }
         Ok(connection)
+    }
+
+    /// Tells of the growth of the log after each commit, in the place of SQLite's own checkpoints.
+    pub(crate) fn tell_of_log(&mut self, log: Arc<Log>) -> Result<(), StoreError> {
+        let hook = move |wal: &mut rusqlite::hooks::Wal, pages| {
+            if log.grew(pages) {
+                // Failed: it is tried again after the next commit. The commit itself is done.
+                let _ = wal.checkpoint();
+            }
+            Ok(())
+        };
+        self.inner.wal_hook(Some(hook)).map_err(error)
+    }
+
+    /// Moves what is in the log into the file, as far as nobody needs it there.
+    pub(crate) fn checkpoint(&self) -> Result<(), StoreError> {
+        self.inner.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())).map_err(error)
     }
 
     /// Two processes that open a new file at once both want to switch it, and SQLite does not wait for
@@ -109,19 +132,39 @@ impl Connection {
     }
 
     pub(crate) fn begin(&self, mode: Mode) -> Result<(), StoreError> {
-        self.batch(match mode {
+        self.control(match mode {
             Mode::Read => "BEGIN",
             Mode::Write => "BEGIN IMMEDIATE",
+            Mode::Part => "SAVEPOINT part",
         })
     }
 
     pub(crate) fn commit(&self) -> Result<(), StoreError> {
-        self.batch("COMMIT")
+        self.control("COMMIT")
+    }
+
+    pub(crate) fn keep_part(&self) -> Result<(), StoreError> {
+        self.control("RELEASE part")
+    }
+
+    pub(crate) fn take_part_back(&self) {
+        if self.is_in_transaction() {
+            let _ = self.control("ROLLBACK TO part").and_then(|()| self.control("RELEASE part"));
+        }
+    }
+
+    pub(crate) fn is_in_transaction(&self) -> bool {
+        !self.inner.is_autocommit()
+    }
+
+    /// A statement of every transaction: prepared once.
+    fn control(&self, sql: &'static str) -> Result<(), StoreError> {
+        self.execute(sql, &[]).map(|_| ())
     }
 
     pub(crate) fn rollback(&self) {
         // Some errors, such as a full disk, have rolled back already.
-        if !self.inner.is_autocommit() {
+        if self.is_in_transaction() {
             let _ = self.batch("ROLLBACK");
         }
     }

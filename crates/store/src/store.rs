@@ -5,10 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::checkpoint::{Checkpointer, Log};
 use crate::error::StoreError;
-use crate::pool::{Lane, Pool};
+use crate::pool::{Lane, Pool, Taken};
 use crate::sql::{Connection, Dialect, Mode};
 use crate::tx::{Tx, View};
+use crate::writer::{Outcome, Writer};
 use crate::{Epoch, migrate, postgres, sqlite};
 
 /// How a database is used.
@@ -51,6 +53,12 @@ impl Options {
 pub struct Store {
     writers: Arc<Pool<Connection>>,
     readers: Arc<Pool<Connection>>,
+    /// For reads that are over in a moment (SQLite).
+    glances: Option<Arc<Glances>>,
+    /// Groups what is posted to it (SQLite).
+    writer: Option<Arc<Writer>>,
+    /// Empties the log of SQLite.
+    _checkpointer: Option<Arc<Checkpointer>>,
     /// Where the file is (SQLite).
     path: Option<Arc<Path>>,
     pub(crate) dialect: &'static Dialect,
@@ -72,13 +80,21 @@ impl Store {
     }
 
     fn open_sqlite(path: &Path, options: &Options) -> Result<Self, StoreError> {
-        let connect = || sqlite::Connection::open(path, options).map(Connection::Sqlite);
+        let connect = || sqlite::Connection::open(path, options);
+        let log = Arc::new(Log::default());
         let mut writer = connect()?;
+        writer.tell_of_log(Arc::clone(&log))?;
+        let mut writer = Connection::Sqlite(writer);
         migrate::bring_up(&mut writer, options.fresh_epoch)?;
-        let readers = (0..options.connections.max(1)).map(|_| connect()).collect::<Result<Vec<_>, _>>()?;
+        let readers = (0..options.connections.max(1)).map(|_| connect().map(Connection::Sqlite));
+        let readers = readers.collect::<Result<Vec<_>, _>>()?;
+        let writers = Arc::new(Pool::new(vec![writer]));
         Ok(Self {
-            writers: Arc::new(Pool::new(vec![writer])),
+            writer: Some(Arc::new(Writer::start(Arc::clone(&writers))?)),
+            writers,
             readers: Arc::new(Pool::new(readers)),
+            glances: Some(Arc::new(Glances::new(path, options))),
+            _checkpointer: Some(Arc::new(Checkpointer::start(path, options, log)?)),
             path: Some(path.into()),
             dialect: &sqlite::DIALECT,
         })
@@ -93,7 +109,15 @@ impl Store {
             .map(|_| Ok(Connection::Postgres(Box::new(postgres::Connection::new(url, options)?))))
             .collect::<Result<Vec<_>, StoreError>>()?;
         let pool = Arc::new(Pool::new(connections));
-        Ok(Self { writers: Arc::clone(&pool), readers: pool, path: None, dialect: &postgres::DIALECT })
+        Ok(Self {
+            writers: Arc::clone(&pool),
+            readers: pool,
+            glances: None,
+            writer: None,
+            _checkpointer: None,
+            path: None,
+            dialect: &postgres::DIALECT,
+        })
     }
 
     /// Runs `work` in a transaction: all of it is done, or nothing.
@@ -110,29 +134,73 @@ impl Store {
         lane: Lane,
         work: impl FnOnce(&Tx<'_>) -> Result<T, E>,
     ) -> Result<T, E> {
-        let _inside = Inside::enter(self)?;
-        let mut connection = self.writers.take(lane);
-        connection.begin(Mode::Write)?;
-        let tx = Tx::new(&connection);
-        let value = work(&tx)?;
-        tx.commit()?;
-        Ok(value)
+        let _inside = Inside::enter(&self.writers)?;
+        run(&mut self.writers.take(lane), work)
+    }
+
+    /// Has a transaction run elsewhere and tells `reply` what became of it, on another thread: the calling one
+    /// does not wait. In one go with others that were posted meanwhile, where the engine has one writer.
+    ///
+    /// `Err`: this engine has many, so use [`Store::tx_in`] on a thread that may wait.
+    pub fn post<T, E, W, R>(&self, lane: Lane, work: W, reply: R) -> Result<(), (W, R)>
+    where
+        T: Send + 'static,
+        E: From<StoreError> + Send + 'static,
+        W: FnOnce(&Tx<'_>) -> Result<T, E> + Send + 'static,
+        R: FnOnce(Outcome<T, E>) + Send + 'static,
+    {
+        match &self.writer {
+            Some(writer) => {
+                writer.post(lane, work, reply);
+                Ok(())
+            }
+            None => Err((work, reply)),
+        }
+    }
+
+    /// Runs a transaction here and now, if that makes nobody wait: the engine is embedded and nobody writes.
+    /// `Err`: it would have waited.
+    ///
+    /// For an async context, in which a fraction of a millisecond of work is cheaper than a thread's turn.
+    pub fn tx_if_free<T, E, W>(&self, work: W) -> Result<Result<T, E>, W>
+    where
+        E: From<StoreError>,
+        W: FnOnce(&Tx<'_>) -> Result<T, E>,
+    {
+        let is_embedded = self.writer.is_some();
+        let Some(mut connection) = is_embedded.then(|| self.writers.try_take()).flatten() else {
+            return Err(work);
+        };
+        Ok(match Inside::enter(&self.writers) {
+            Ok(_inside) => run(&mut connection, work),
+            Err(error) => Err(error.into()),
+        })
+    }
+
+    /// The same for a short read, which nobody is ever in the way of.
+    pub fn read_if_embedded<T, E, W>(&self, work: W) -> Result<Result<T, E>, W>
+    where
+        E: From<StoreError>,
+        W: FnOnce(&View<'_>) -> Result<T, E>,
+    {
+        let Some(mut connection) = self.glances.as_ref().and_then(|glances| glances.take()) else {
+            return Err(work);
+        };
+        Ok(match Inside::enter(&self.writers) {
+            Ok(_inside) => look(&mut connection, work),
+            Err(error) => Err(error.into()),
+        })
     }
 
     /// Runs `work` on one consistent view of the database.
     pub fn read<T, E: From<StoreError>>(&self, work: impl FnOnce(&View<'_>) -> Result<T, E>) -> Result<T, E> {
-        let _inside = Inside::enter(self)?;
-        let mut connection = self.readers.take(Lane::Ordinary);
-        connection.begin(Mode::Read)?;
-        let view = View::new(&connection);
-        let value = work(&view)?;
-        view.end()?;
-        Ok(value)
+        let _inside = Inside::enter(&self.writers)?;
+        look(&mut self.readers.take(Lane::Ordinary), work)
     }
 
     /// How many transactions wait for their turn.
     pub fn waiting(&self) -> usize {
-        self.writers.waiting()
+        self.writers.waiting() + self.writer.as_ref().map_or(0, |writer| writer.waiting())
     }
 
     /// Writes a copy that is whole at one instant, while everything goes on (SQLite).
@@ -161,6 +229,51 @@ impl Store {
     }
 }
 
+/// Connections for short reads: as many as there are threads that read at once, opened when they are needed.
+#[derive(Debug)]
+struct Glances {
+    idle: Pool<Connection>,
+    path: PathBuf,
+    options: Options,
+}
+
+impl Glances {
+    fn new(path: &Path, options: &Options) -> Self {
+        let options = Options { create: false, ..options.clone() };
+        Self { idle: Pool::new(Vec::new()), path: path.to_owned(), options }
+    }
+
+    /// `None`: it cannot be opened just now.
+    fn take(&self) -> Option<Taken<'_, Connection>> {
+        self.idle.try_take().or_else(|| {
+            let opened = sqlite::Connection::open(&self.path, &self.options).ok()?;
+            Some(self.idle.lend(Connection::Sqlite(opened)))
+        })
+    }
+}
+
+fn run<T, E: From<StoreError>>(
+    connection: &mut Connection,
+    work: impl FnOnce(&Tx<'_>) -> Result<T, E>,
+) -> Result<T, E> {
+    connection.begin(Mode::Write)?;
+    let tx = Tx::new(connection);
+    let value = work(&tx)?;
+    tx.commit()?;
+    Ok(value)
+}
+
+fn look<T, E: From<StoreError>>(
+    connection: &mut Connection,
+    work: impl FnOnce(&View<'_>) -> Result<T, E>,
+) -> Result<T, E> {
+    connection.begin(Mode::Read)?;
+    let view = View::new(connection);
+    let value = work(&view)?;
+    view.end()?;
+    Ok(value)
+}
+
 thread_local! {
     /// The stores of which this thread is inside a transaction.
     static INSIDE: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
@@ -170,11 +283,11 @@ thread_local! {
 ///
 /// A second one would wait for the connection that the first one has: always on SQLite, and on PostgreSQL once
 /// as many threads do so as there are connections. So it is refused, before anybody has to find out.
-struct Inside(usize);
+pub(crate) struct Inside(usize);
 
 impl Inside {
-    fn enter(store: &Store) -> Result<Self, StoreError> {
-        let which = Arc::as_ptr(&store.writers).addr();
+    pub(crate) fn enter(writers: &Arc<Pool<Connection>>) -> Result<Self, StoreError> {
+        let which = Arc::as_ptr(writers).addr();
         INSIDE.with_borrow_mut(|inside| {
             if inside.contains(&which) {
                 return Err(StoreError::Nested);

@@ -18,6 +18,16 @@ use crate::sql::{Connection, Dialect, Param, Row};
 pub struct View<'c> {
     connection: &'c Connection,
     state: Cell<State>,
+    extent: Extent,
+}
+
+/// What ends with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Extent {
+    /// A transaction of the engine.
+    Whole,
+    /// A part of one that several share.
+    Part,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +41,7 @@ enum State {
 impl<'c> View<'c> {
     /// Of a connection on which a transaction has begun.
     pub(crate) fn new(connection: &'c Connection) -> Self {
-        Self { connection, state: Cell::new(State::Open) }
+        Self { connection, state: Cell::new(State::Open), extent: Extent::Whole }
     }
 
     pub(crate) fn dialect(&self) -> &'static Dialect {
@@ -77,7 +87,10 @@ impl<'c> View<'c> {
         if self.state.get() == State::Failed {
             return Err(StoreError::Failed);
         }
-        let outcome = self.connection.commit();
+        let outcome = match self.extent {
+            Extent::Whole => self.connection.commit(),
+            Extent::Part => self.connection.keep_part(),
+        };
         if outcome.is_ok() {
             self.state.set(State::Over);
         }
@@ -88,7 +101,10 @@ impl<'c> View<'c> {
 impl Drop for View<'_> {
     fn drop(&mut self) {
         if self.state.get() != State::Over {
-            self.connection.rollback();
+            match self.extent {
+                Extent::Whole => self.connection.rollback(),
+                Extent::Part => self.connection.take_part_back(),
+            }
         }
     }
 }
@@ -123,6 +139,13 @@ impl<'c> Tx<'c> {
             has_fleet: Cell::new(false),
             journal: RefCell::default(),
         }
+    }
+
+    /// A transaction that shares the commit of others, on a connection on which its part has begun.
+    pub(crate) fn part(connection: &'c Connection) -> Self {
+        let mut tx = Self::new(connection);
+        tx.view.extent = Extent::Part;
+        tx
     }
 
     /// Writes an entry into the journal, when the transaction commits.

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::error::StoreError;
 use crate::events::NewEvent;
+use crate::holds::Held;
 use crate::row::{WorkerRecord, sleep_at, to_json, worker_id};
 use crate::tx::{Tx, View};
 
@@ -204,10 +205,19 @@ impl Locked<'_> {
     ///
     /// Whether an exemption or a keep-awake spares the worker is for the caller to fill in, by policy.
     pub fn found(&self, judged_at: Timestamp, now: Timestamp) -> Result<Found, StoreError> {
-        let id = self.id();
         // Holds and evidence before the fleet, as the order of locks has it.
-        let is_held = !self.holds(now)?.is_empty();
-        let activity_at = self.tx.activity_at(id)?;
+        self.found_beside(&self.held()?, judged_at, now)
+    }
+
+    /// The same, when what holds it has been read already, under the same lock.
+    pub fn found_beside(
+        &self,
+        held: &Held,
+        judged_at: Timestamp,
+        now: Timestamp,
+    ) -> Result<Found, StoreError> {
+        let is_held = held.is_held(now);
+        let activity_at = self.tx.activity_at(self.id())?;
         // No live ingester at all is an outage of ours, and no reason to pause anything.
         let is_flushed = self.tx.flushed_through(now)?.is_some_and(|through| through >= judged_at);
         self.tx.share_fleet()?;

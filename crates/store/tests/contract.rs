@@ -17,6 +17,7 @@ mod contract {
     mod holds;
     mod journal;
     mod migrations;
+    mod posted;
     mod races;
     mod restart;
     mod support;

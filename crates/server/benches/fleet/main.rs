@@ -8,8 +8,10 @@
 
 mod bare;
 mod driver;
+#[path = "../shown/report.rs"]
 mod report;
 mod rig;
+#[path = "../shown/usage.rs"]
 mod usage;
 
 use std::time::Duration;
@@ -45,8 +47,10 @@ fn main() {
             TIMEOUT.as_secs()
         ));
         let workers = spread(&rig).await;
+        eprintln!("  {}", rig.summary().await);
         wake_everybody(&rig, &workers).await;
         let drained = burst(&rig, &workers).await;
+        eprintln!("  {}", rig.summary().await);
         let report = Report::group("bare SQLite, the same disk and the same run");
         report.row("transactions of five statements", bare, Unit::PerSecond, None);
         report.row("intents committed against it", drained / bare, Unit::Times, None);
@@ -99,7 +103,7 @@ async fn spread(rig: &Rig) -> Vec<WorkerId> {
 /// Somebody connects to every worker and leaves again.
 async fn wake_everybody(rig: &Rig, workers: &[WorkerId]) {
     let report = Report::group("10,000 wakes, 64 at a time");
-    let (began_at, before) = (rig.now(), Usage::read());
+    let (began_at, before) = (rig.now(), Usage::of("self"));
     let took = rig.wake_all(workers, 64).await;
     let seconds = rig.now().since(began_at).as_secs_f64();
     #[expect(clippy::cast_precision_loss, reason = "ten thousand")]
@@ -123,7 +127,7 @@ async fn burst(rig: &Rig, workers: &[WorkerId]) -> f64 {
     rig.fleet.clock().sleep_until(due_at - Duration::from_secs(2)).await;
     rig.wait_for_awake(workers).await;
     rig.fleet.clock().sleep_until(due_at).await;
-    let before = Usage::read();
+    let before = Usage::of("self");
     let wakes = rig.wake_at_a_pace(NAPPERS, WAKES_PER_SECOND);
     rig.wait_for_freezes(workers.len(), Duration::from_mins(2)).await;
     let cpu = before.cpu_since();
@@ -157,14 +161,14 @@ async fn burst(rig: &Rig, workers: &[WorkerId]) -> f64 {
 async fn idle(rig: &Rig) {
     let report = Report::group("idle: 11,000 workers asleep, nothing due");
     // Three hours of idle timeout put the next look five minutes away.
-    let (began_at, before, checks) = (rig.now(), Usage::read(), rig.fleet.metrics().checks);
+    let (began_at, before, checks) = (rig.now(), Usage::of("self"), rig.fleet.metrics().checks);
     rig.relax().await;
     rig.wait_for_quiet().await;
     let checks = rig.fleet.metrics().checks - checks;
     let (took, cpu) = (rig.now().since(began_at), before.cpu_since());
     #[expect(clippy::cast_precision_loss, reason = "some ten thousand")]
     let count = checks as f64;
-    let (before, checked) = (Usage::read(), rig.fleet.metrics().checks);
+    let (before, checked) = (Usage::of("self"), rig.fleet.metrics().checks);
     tokio::time::sleep(WATCHED_FOR).await;
     let share = before.cpu_since().as_secs_f64() / WATCHED_FOR.as_secs_f64();
     assert_eq!(rig.fleet.metrics().checks, checked, "nothing was due");

@@ -122,7 +122,7 @@ impl Rig {
             if found >= wanted as u64 {
                 return;
             }
-            assert!(self.now() < until, "{wanted} workers did not become {status}: {counts:?}");
+            assert!(self.now() < until, "{wanted} workers did not become {status}: {}", self.summary().await);
             tokio::time::sleep(LOOK_EVERY).await;
         }
     }
@@ -135,9 +135,17 @@ impl Rig {
     pub(crate) async fn wait_for_freezes(&self, wanted: usize, within: Duration) {
         let until = self.now() + within;
         while self.driver.count_freezes() < wanted {
-            assert!(self.now() < until, "{} of {wanted} were frozen", self.driver.count_freezes());
+            let frozen = self.driver.count_freezes();
+            assert!(self.now() < until, "{frozen} of {wanted} were frozen: {}", self.summary().await);
             tokio::time::sleep(LOOK_EVERY).await;
         }
+    }
+
+    pub(crate) async fn summary(&self) -> String {
+        let (brake, counts) = (self.fleet.brake().await, self.fleet.count_by_status().await);
+        let metrics = self.fleet.metrics();
+        let (failed, overtaken, lag) = (metrics.failed_checks, metrics.overtaken, metrics.tick_lag.longest);
+        format!("{brake:?}, {counts:?}, {failed} checks failed, {overtaken} overtaken, {lag} s late at most")
     }
 
     /// When the journal says that each was to sleep, since an instant.
@@ -232,7 +240,7 @@ impl Rig {
     pub(crate) async fn scan_once(&self) -> Duration {
         let store = self.store.clone();
         let scan = move || {
-            let before = Usage::read();
+            let before = Usage::of("self");
             for _ in 0..10 {
                 let mut listing = Listing { limit: 1_000, ..Listing::default() };
                 loop {

@@ -52,7 +52,7 @@ impl Shared {
         let (brake, total) = {
             let shared = Arc::clone(self);
             self.db
-                .read(move |view| {
+                .glance(move |view| {
                     let brake = view.brake()?;
                     let gone = shared.gone.since(brake.counts_from(&terms, now));
                     // The fleet is counted only where its size matters.

@@ -5,10 +5,9 @@ use std::sync::atomic::Ordering;
 use drowse_core::event::Event;
 use drowse_core::id::WorkerId;
 use drowse_core::refusal::Refusal;
-use drowse_core::signal::Signal;
 use drowse_core::status::{Status, StatusKind, WakeCause};
 use drowse_core::worker::Worker;
-use drowse_store::Lane;
+use drowse_store::{Lane, View};
 
 use super::{ControlError, Fleet};
 
@@ -50,14 +49,16 @@ impl Fleet {
                     change.apply(&Event::WakeRequested { cause: WakeCause::Connection })?;
                 }
                 change.locked.set_connections(&session, epoch, count, change.now)?;
-                // A connection and its close are activity.
-                let mut checked = change.tx.checked(change.locked.id())?;
-                checked.evidence.note_activity(change.now, Signal::Connections, change.now);
-                change.locked.save_checked(&checked)?;
-                change.tx.nudge(change.locked.id(), change.now)?;
+                if count == 0 && change.worker().status.kind() == StatusKind::Draining {
+                    // It goes as soon as nothing holds it. Anybody else is looked at in good time: a hold that
+                    // begins or ends puts no deadline forward.
+                    change.tx.nudge(change.locked.id(), change.now)?;
+                }
                 Ok(())
             })
             .await?;
+        // A connection and its close are activity.
+        self.0.saw_bytes(id);
         Ok(worker)
     }
 
@@ -73,11 +74,18 @@ impl Fleet {
         // Before the first look: what changes in between is not missed.
         let mut changes = self.0.notices.worker(id);
         let asked_at = self.0.clock.now();
-        let event = Event::WakeRequested { cause: WakeCause::Connection };
-        let (_, mut worker) =
-            self.0.change("wake", Lane::Wake, id, move |change| change.apply(&event)).await?;
+        let mut worker = self.glance(id).await?;
+        if !is_wanted(&worker.status) {
+            let event = Event::WakeRequested { cause: WakeCause::Connection };
+            (_, worker) = self.0.change("wake", Lane::Wake, id, move |change| change.apply(&event)).await?;
+        }
         let was_awake = matches!(worker.status, Status::Running { .. });
         loop {
+            if let Some(intent) = worker.status.intent()
+                && let Some(awake) = self.0.awake.by(id, intent)
+            {
+                worker = awake;
+            }
             let message = match &worker.status {
                 Status::Running { .. } => {
                     if !was_awake {
@@ -91,7 +99,7 @@ impl Fleet {
                 | Status::Pausing { wake: Some(_), .. }
                 | Status::Stopping { wake: Some(_), .. } => {
                     changes.next().await;
-                    worker = self.picture(id).await?.0.worker;
+                    worker = self.glance(id).await?;
                     continue;
                 }
                 Status::Failed { message, .. } => message.clone(),
@@ -106,5 +114,35 @@ impl Fleet {
             };
             return Err(WakeRefused::DidNotComeUp { status: worker.status.kind(), message });
         }
+    }
+
+    /// The worker, to see what it is doing.
+    async fn glance(&self, id: &WorkerId) -> Result<Worker, ControlError> {
+        let id = id.clone();
+        let read = move |view: &View<'_>| {
+            let record = view.worker(&id)?.filter(|record| record.removed_at.is_none());
+            record.map(|record| record.without_terms().clone()).ok_or(ControlError::NotFound(id))
+        };
+        self.0.db.glance(read).await
+    }
+}
+
+/// Whether nobody has to ask for it: it runs, or somebody has asked.
+const fn is_wanted(status: &Status) -> bool {
+    match status {
+        Status::Running { .. }
+        | Status::Waking { .. }
+        | Status::Provisioning { .. }
+        | Status::Pausing { wake: Some(_), .. }
+        | Status::Stopping { wake: Some(_), .. } => true,
+        Status::Pausing { wake: None, .. }
+        | Status::Stopping { wake: None, .. }
+        | Status::Paused { .. }
+        | Status::Stopped { .. }
+        | Status::Draining { .. }
+        | Status::Terminating { .. }
+        | Status::Terminated { .. }
+        | Status::Failed { .. }
+        | Status::Unknown { .. } => false,
     }
 }

@@ -225,7 +225,7 @@ impl Fleet {
         let (shared, id) = (Arc::clone(&self.0), id.clone());
         self.0
             .db
-            .read(move |view| {
+            .glance(move |view| {
                 let now = shared.clock.now();
                 let picture = Picture::load(view, &shared.policies, &id, now)?;
                 picture.map(|picture| (picture, now)).ok_or(ControlError::NotFound(id))

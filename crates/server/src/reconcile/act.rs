@@ -6,13 +6,14 @@ use std::time::Duration;
 use drowse_core::Timestamp;
 use drowse_core::event::Event;
 use drowse_core::evidence::Read;
+use drowse_core::lease::LeaseBook;
 use drowse_core::machine::{Fence, Found, Judged};
 use drowse_core::reason::PauseReason;
 use drowse_core::schedule;
 use drowse_core::signal::{Signal, UnknownCause};
 use drowse_core::status::StatusKind;
-use drowse_core::verdict::{Action, Use, Verdict, Warned, Warning, WarningKind};
-use drowse_store::{Claimed, Finished, Lane, SpanLane};
+use drowse_core::verdict::{Action, Snapshot, Use, Verdict, Warned, Warning, WarningKind, judge};
+use drowse_store::{Claimed, Finished, Held, Lane, SpanLane};
 use serde_json::json;
 
 use super::check::LOOK_FOR;
@@ -33,6 +34,8 @@ struct Notes {
     warnings: Vec<Warning>,
     would_sleep: Option<PauseReason>,
     unknown_alert: bool,
+    /// The verdict in words, for the journal: made before the transaction, in which others wait.
+    told: Option<serde_json::Value>,
 }
 
 impl Shared {
@@ -55,20 +58,25 @@ impl Shared {
             picture.record(Signal::Activity, Read::unknown(UnknownCause::NoAnswer, now), now);
             verdict = picture.judge(began_at, now);
         }
-        let notes = note(&mut picture, &verdict, now);
+        let mut notes = note(&mut picture, &verdict, now);
+        if notes.would_sleep.is_some() || verdict.action != Action::None {
+            notes.told = Some(told(&picture, &verdict));
+        }
         if matches!(verdict.action, Action::Sleep { .. } | Action::ScaleDown) {
             // The barrier: what had arrived when this was judged is written before it is acted on. Should it
             // fail, the checklist finds that out.
-            let _ = self.flush().await;
+            let _ = self.flush_past(verdict.at).await;
         }
-        let shared = Arc::clone(self);
-        let (stamp, judged) = (claimed.clone(), picture.clone());
+        let (shared, picture, verdict) = (Arc::clone(self), Arc::new(picture), Box::new(verdict));
+        let (stamp, judged, wanted) = (claimed.clone(), Arc::clone(&picture), verdict.clone());
         let (finished, worker) = self
             .change("check", Lane::Ordinary, &claimed.worker, move |change| {
-                shared.write_check(change, &stamp, judged, &verdict, &notes)
+                shared.write_check(change, &stamp, &judged, &wanted, &notes)
             })
             .await?;
-        let is_unknown = verdict.used == Use::Unknown && verdict.status == StatusKind::Running;
+        // A first sample is a beginning, and nobody who went silent: else every start would engage the brake.
+        let is_unknown =
+            verdict.used == Use::Unknown && verdict.status == StatusKind::Running && !picture.is_beginning();
         let unknown_since = picture.checked.evidence.unknown.map(|unknown| unknown.since);
         self.gone.note(&claimed.worker, unknown_since.filter(|_| is_unknown));
         match finished {
@@ -92,7 +100,7 @@ impl Shared {
         &self,
         change: &mut Change<'_>,
         claimed: &Claimed,
-        mut picture: Picture,
+        picture: &Picture,
         verdict: &Verdict,
         notes: &Notes,
     ) -> Result<Finished, ControlError> {
@@ -103,7 +111,6 @@ impl Shared {
             let generation = picture.worker.generation;
             return Ok(change.tx.finish_check(claimed, generation, None, epoch, None, change.now)?);
         }
-        // Before what came meanwhile is taken in: against this the checklist sees that it came.
         let judged = Judged {
             generation: picture.worker.generation,
             boot: picture.worker.boot.clone(),
@@ -111,28 +118,28 @@ impl Shared {
             claim: claimed.claim_gen,
             activity_at: picture.activity_at().max(picture.hold_ended_at),
         };
-        // A connection may have been noted while this check was under way; its activity stays.
-        let stored = change.tx.checked(&claimed.worker)?.evidence;
-        if let (Some(at), Some(by)) = (stored.last_activity_at(), stored.last_activity_by()) {
-            picture.checked.evidence.note_activity(at, by, change.now);
-        }
+        let journal_verdict = |change: &mut Change<'_>| {
+            let told = notes.told.clone().unwrap_or_else(|| told(picture, verdict));
+            change.journal(JUDGED, told);
+        };
         if notes.would_sleep.is_some() {
-            journal_verdict(change, &picture, verdict);
+            journal_verdict(change);
         }
         self.write_notes(change, notes);
-        write_history(change, &picture, verdict)?;
-        expire_leases(change)?;
+        write_history(change, picture, verdict)?;
+        let mut held = change.locked.held()?;
+        expire_leases(change, &mut held.leases)?;
         if picture.worker.gpu_was_read && !change.worker().gpu_was_read {
             let worker = drowse_core::worker::Worker { gpu_was_read: true, ..change.worker() };
             change.locked.save(&worker, None)?;
         }
-        let next = match self.event(change, judged, &picture, verdict)? {
+        let next = match self.event(change, &held, judged, picture, verdict)? {
             // What the driver was asked and did not do in time may still come.
             None if picture.worker.abandoned.is_some() => verdict.next_check_at.min(change.now + LOOK_FOR),
             None => verdict.next_check_at,
             Some(event) => match change.apply(&event) {
                 Ok(_) => {
-                    journal_verdict(change, &picture, verdict);
+                    journal_verdict(change);
                     change.worker().status.deadline().unwrap_or(change.now)
                 }
                 // Overtaken between the verdict and the lock.
@@ -149,6 +156,7 @@ impl Shared {
     fn event(
         &self,
         change: &Change<'_>,
+        held: &Held,
         judged: Judged,
         picture: &Picture,
         verdict: &Verdict,
@@ -163,7 +171,7 @@ impl Shared {
                 return Ok(asleep_event(change, picture));
             }
         };
-        let found = self.found(change, picture, verdict)?;
+        let found = self.found(change, held, picture, verdict)?;
         let fence = Fence { judged, found };
         Ok(Some(match reason {
             PauseReason::MaxRuntime => Event::MaxRuntimeReached { fence },
@@ -179,19 +187,21 @@ impl Shared {
     fn found(
         &self,
         change: &Change<'_>,
+        held: &Held,
         picture: &Picture,
         verdict: &Verdict,
     ) -> Result<Found, ControlError> {
         let id = change.locked.id();
-        let mut found = change.locked.found(verdict.at, change.now)?;
+        let mut found = change.locked.found_beside(held, verdict.at, change.now)?;
         // A hold that was taken and ended since the look is use like any other.
-        let hold_ended_at = change.tx.hold_ended_at(id, change.now)?;
+        let hold_ended_at = held.ended_at(change.now);
         found.activity_at = found.activity_at.max(self.unwritten_activity(id)).max(hold_ended_at);
         // Judged again with the holds and exemptions of this moment: whoever was spared since then is.
-        let mut again = picture.clone();
-        again.holds = change.locked.holds(change.now)?;
-        again.exempt = change.book.exempt(&picture.worker.selectors, change.now);
-        found.is_spared = again.judge(Some(picture.began_at), change.now).action != verdict.action;
+        let holds = held.holds(change.now);
+        let exempt = change.book.exempt(&picture.worker.selectors, change.now);
+        let again = Snapshot { holds: &holds, exempt, ..picture.snapshot(Some(picture.began_at)) };
+        let again = judge(&again, &picture.resolved.policy, change.now);
+        found.is_spared = again.action != verdict.action;
         Ok(found)
     }
 
@@ -287,10 +297,9 @@ fn note(picture: &mut Picture, verdict: &Verdict, now: Timestamp) -> Notes {
 }
 
 /// Keeps why it was put to sleep beside that it was, for whoever asks later.
-fn journal_verdict(change: &mut Change<'_>, picture: &Picture, verdict: &Verdict) {
+fn told(picture: &Picture, verdict: &Verdict) -> serde_json::Value {
     // What nobody set is the same for all and found in the reference.
-    let told = picture.told(verdict, |setting| setting.source != "built-in");
-    change.journal(JUDGED, json!(told));
+    json!(picture.told(verdict, |setting| setting.source != "built-in"))
 }
 
 /// History for the timeline: use, and time that nobody could see.
@@ -310,14 +319,13 @@ fn write_history(change: &mut Change<'_>, picture: &Picture, verdict: &Verdict) 
     Ok(())
 }
 
-fn expire_leases(change: &mut Change<'_>) -> Result<(), ControlError> {
-    let mut leases = change.locked.leases()?;
+fn expire_leases(change: &mut Change<'_>, leases: &mut LeaseBook) -> Result<(), ControlError> {
     let ended = leases.expire(change.now);
     let warned = leases.ceiling_warnings(change.now);
     if ended.is_empty() && warned.is_empty() {
         return Ok(());
     }
-    change.locked.save_leases(&leases)?;
+    change.locked.save_leases(leases)?;
     journal_ended(change, &ended);
     for credential in warned {
         change.journal("worker.lease_ceiling_near", json!({ "credential": credential }));

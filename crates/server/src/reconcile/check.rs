@@ -15,7 +15,7 @@ use drowse_core::signal::DriverKind;
 use drowse_core::status::{FailCause, Status, StatusKind};
 use drowse_core::worker::{Power, Worker};
 use drowse_drivers::{Error, Seen};
-use drowse_store::{Claimed, Finished, Lane};
+use drowse_store::{Claimed, Finished, Lane, View};
 
 use super::{CLAIM_FOR, signals};
 use crate::fleet::{ControlError, Detection};
@@ -94,7 +94,8 @@ impl Shared {
     ) -> Result<Option<Detection>, ControlError> {
         let began_at = self.clock.now();
         let (shared, id) = (Arc::clone(self), claimed.worker.clone());
-        let picture = self.db.read(move |view| Picture::load(view, &shared.policies, &id, began_at)).await?;
+        let load = move |view: &View<'_>| Picture::load(view, &shared.policies, &id, began_at);
+        let picture = self.db.glance(load).await?;
         let Some(mut picture) = picture else { return Ok(None) };
         self.metrics.count(|counted| counted.checks += 1);
         let spec: WorkerSpec = serde_json::from_value(picture.record.spec.clone())

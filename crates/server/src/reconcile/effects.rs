@@ -14,15 +14,17 @@ use drowse_core::id::{IntentId, WorkerId};
 use drowse_core::refusal::Refusal;
 use drowse_core::signal::Signal;
 use drowse_core::status::Status;
-use drowse_core::worker::Power;
+use drowse_core::step;
+use drowse_core::worker::{Power, Worker};
 use drowse_drivers::{Acted, Driver, Error, Hook, Seen, Stop, Terminate};
-use drowse_store::Lane;
+use drowse_store::{Lane, StoreError, WorkerRecord};
+use serde::Deserialize as _;
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 
 use crate::fleet::ControlError;
 use crate::ingest::FLUSH_INTERVAL;
-use crate::picture::Picture;
+use crate::policies::Resolved;
 use crate::shared::Shared;
 use crate::spec::WorkerSpec;
 
@@ -36,18 +38,33 @@ const HOOK_WITHIN: Duration = Duration::from_secs(10);
 const PROBE_WITHIN: Duration = Duration::from_secs(1);
 const PROBE_PAUSE: Duration = Duration::from_millis(50);
 
+/// Whom an effect concerns.
+#[derive(Clone, Debug)]
+pub(crate) struct Subject {
+    pub(crate) worker: Worker,
+    pub(crate) spec: WorkerSpec,
+    pub(crate) resolved: Arc<Resolved>,
+}
+
+impl Subject {
+    /// `None`: nobody knows how it was configured.
+    pub(crate) fn of(record: &WorkerRecord, resolved: Arc<Resolved>) -> Option<Self> {
+        let spec = WorkerSpec::deserialize(&record.spec).ok()?;
+        Some(Self { worker: record.worker(&resolved.policy), spec, resolved })
+    }
+}
+
 /// One effect on its way.
 struct Job<'a> {
     id: &'a WorkerId,
-    spec: WorkerSpec,
-    picture: Picture,
+    subject: Subject,
     driver: Arc<dyn Driver>,
     is_newer: &'a Notify,
 }
 
 impl Job<'_> {
     fn deadline(&self, now: Timestamp) -> Timestamp {
-        self.picture.worker.status.deadline().unwrap_or(now + RETRY)
+        self.subject.worker.status.deadline().unwrap_or(now + RETRY)
     }
 
     fn within(&self, now: Timestamp) -> Duration {
@@ -56,25 +73,32 @@ impl Job<'_> {
 }
 
 impl Shared {
-    pub(super) async fn carry_out(self: &Arc<Self>, id: &WorkerId, effect: Effect, is_newer: &Notify) {
-        let (shared, worker) = (Arc::clone(self), id.clone());
-        let loaded = self
-            .db
-            .read(move |view| Picture::load(view, &shared.policies, &worker, shared.clock.now()))
-            .await;
+    /// `fresh`: the worker as the transaction left it that decided this, if nothing has come between.
+    pub(super) async fn carry_out(
+        self: &Arc<Self>,
+        id: &WorkerId,
+        effect: Effect,
+        fresh: Option<Subject>,
+        is_newer: &Notify,
+    ) {
+        let subject = match fresh {
+            // Somebody waits. That it shall run may be old news by now, but what came after it is in line
+            // behind it; that it shall not run is looked at again.
+            Some(fresh) if matches!(effect, Effect::Thaw { .. } | Effect::Start { .. }) => Some(fresh),
+            Some(_) | None => self.subject(id).await,
+        };
         // Without the store, or for a worker that was removed, nothing is done; the deadline finds it.
-        let Ok(Some(picture)) = loaded else { return };
+        let Some(subject) = subject else { return };
         if let Some(intent) = intent_of(effect)
-            && picture.worker.status.intent() != Some(intent)
+            && subject.worker.status.intent() != Some(intent)
         {
             return;
         }
-        let Ok(spec) = serde_json::from_value::<WorkerSpec>(picture.record.spec.clone()) else { return };
-        let driver = match self.hands.of(id, &spec).await {
+        let driver = match self.hands.of(id, &subject.spec).await {
             Ok(driver) => driver,
             Err(error) => return self.unanswered(id, &error).await,
         };
-        let job = Job { id, spec, picture, driver, is_newer };
+        let job = Job { id, subject, driver, is_newer };
         match effect {
             Effect::RunBeforePause { intent, .. } => self.before_pause(&job, intent).await,
             Effect::RunAfterResume => self.after_resume(&job).await,
@@ -94,12 +118,12 @@ impl Shared {
                 self.done(&job, intent, answer, &[Power::Stopped, Power::Gone]).await;
             }
             Effect::Terminate { intent } => {
-                let grace = job.picture.worker.terms.grace;
+                let grace = job.subject.worker.terms.grace;
                 let within = job.within(self.clock.now());
                 let terminate = Terminate { intent, grace };
                 let answer = self.hands.call("terminate", job.driver.terminate(id, terminate, within)).await;
                 let answer = match answer {
-                    Err(Error::Gone) => self.hands.look(id, &job.spec).await.map(Acted::AlreadyTrue),
+                    Err(Error::Gone) => self.hands.look(id, &job.subject.spec).await.map(Acted::AlreadyTrue),
                     other => other,
                 };
                 self.done(&job, intent, answer, &[Power::Gone]).await;
@@ -109,8 +133,21 @@ impl Shared {
         }
     }
 
+    async fn subject(self: &Arc<Self>, id: &WorkerId) -> Option<Subject> {
+        let (shared, id) = (Arc::clone(self), id.clone());
+        let loaded = self.db.glance(move |view| {
+            let Some(record) = view.worker(&id)?.filter(|record| record.removed_at.is_none()) else {
+                return Ok(None);
+            };
+            let book = shared.policies.book(view)?;
+            let resolved = book.of(&record.without_terms().selectors);
+            Ok::<_, StoreError>(Subject::of(&record, resolved))
+        });
+        loaded.await.ok().flatten()
+    }
+
     async fn before_pause(self: &Arc<Self>, job: &Job<'_>, intent: IntentId) {
-        let command = job.picture.resolved.policy.before_pause.clone().unwrap_or_default();
+        let command = job.subject.resolved.policy.before_pause.clone().unwrap_or_default();
         let hook = Hook { name: "before_pause", command: &command };
         let event = tokio::select! {
             biased;
@@ -129,7 +166,7 @@ impl Shared {
     }
 
     async fn after_resume(&self, job: &Job<'_>) {
-        let command = job.picture.resolved.policy.after_resume.clone().unwrap_or_default();
+        let command = job.subject.resolved.policy.after_resume.clone().unwrap_or_default();
         if command.is_empty() {
             return;
         }
@@ -146,9 +183,10 @@ impl Shared {
         let answer = self.hands.call("freeze", job.driver.freeze(job.id, within)).await;
         let Some(seen) = self.settled(job, intent, answer, &[Power::Paused]).await else { return };
         debug_assert_eq!(seen.power, Power::Paused);
+        let frozen_at = self.clock.now();
         self.wait_for_evidence(job).await;
         // The barrier again: what was in use up to the freeze is written before anybody calls it paused.
-        let _ = self.flush().await;
+        let _ = self.flush_past(frozen_at).await;
         let shared = Arc::clone(self);
         let confirmed = self
             .change("paused", Lane::Wake, job.id, move |change| {
@@ -158,7 +196,7 @@ impl Shared {
                 {
                     let written = change.tx.activity_at(&worker.id)?;
                     let newest = written.max(shared.unwritten_activity(&worker.id));
-                    let is_held = !change.locked.holds(change.now)?.is_empty();
+                    let is_held = change.locked.held()?.is_held(change.now);
                     if sleep.is_undone_by_activity() && (is_held || newest.is_some_and(|at| at > sleep.at)) {
                         change.apply(&Event::ActivityArrived { by: Signal::Connections })?;
                     }
@@ -176,11 +214,11 @@ impl Shared {
     /// The second transaction of a pause comes no sooner than one flush after the first, so that evidence that
     /// was on its way has arrived. If somebody waits for the worker already, there is nothing to wait for.
     async fn wait_for_evidence(&self, job: &Job<'_>) {
-        let until = job.picture.worker.status.since() + FLUSH_INTERVAL;
+        let until = job.subject.worker.status.since() + FLUSH_INTERVAL;
         let mut changes = self.notices.worker(job.id);
         loop {
             let id = job.id.clone();
-            let record = self.db.read(move |view| view.worker(&id)).await;
+            let record = self.db.glance(move |view| view.worker(&id)).await;
             let is_wanted = record
                 .ok()
                 .flatten()
@@ -203,25 +241,36 @@ impl Shared {
             if how == "thaw" { job.driver.thaw(job.id, within) } else { job.driver.start(job.id, within) };
         let answer = self.hands.call(how, call).await;
         let Some(seen) = self.settled(job, intent, answer, &[Power::Running]).await else { return };
-        let event = match self.answers(job).await {
+        // What was frozen had been listening, and the kernel answers for it either way: only a start is tried.
+        let ended = if how == "thaw" { None } else { self.answers(job).await };
+        let event = match ended {
             None => Event::DriverReady { intent, boot: seen.boot, started_at: seen.boot_started_at },
             Some(Seen { exit_code: Some(code), boot: Some(boot), .. }) => Event::Exited { boot, code },
             Some(_) => Event::DriverRefused { intent, message: "it ended before it answered".to_owned() },
         };
+        // Those at the door do not wait for this to be written down: that it is wanted has been, and so has the
+        // hold that keeps it awake.
+        if let Event::DriverReady { .. } = &event
+            && let Ok(done) = step(&job.subject.worker, &event, self.clock.now())
+        {
+            self.awake.insert(intent, done.worker);
+            self.notices.ring(job.id);
+        }
         self.answer(job.id, event).await;
+        self.awake.remove(job.id);
     }
 
     /// Waits until a routed worker accepts connections. A connection proves nothing while a worker is frozen,
     /// but here it runs. `Some`: it ended meanwhile.
     async fn answers(&self, job: &Job<'_>) -> Option<Seen> {
-        let target = job.spec.target.filter(|_| job.picture.worker.is_routed)?;
+        let target = job.subject.spec.target.filter(|_| job.subject.worker.is_routed)?;
         let until = job.deadline(self.clock.now()) - MARGIN;
         while self.clock.now() < until {
             let connected = tokio::time::timeout(PROBE_WITHIN, TcpStream::connect(target)).await;
             if matches!(connected, Ok(Ok(_))) {
                 return None;
             }
-            if let Ok(seen) = self.hands.look(job.id, &job.spec).await
+            if let Ok(seen) = self.hands.look(job.id, &job.subject.spec).await
                 && matches!(seen.power, Power::Stopped | Power::Gone)
             {
                 return Some(seen);
@@ -291,7 +340,7 @@ impl Shared {
                 return None;
             }
             self.clock.sleep_until(look_at).await;
-            if let Ok(seen) = self.hands.look(job.id, &job.spec).await
+            if let Ok(seen) = self.hands.look(job.id, &job.subject.spec).await
                 && wanted.contains(&seen.power)
             {
                 return Some(seen);

@@ -30,14 +30,16 @@ impl Queue {
         Self { at_once, room, nudged: Arc::default(), finished: watch::Sender::new(0) }
     }
 
-    /// For how many more there is room.
-    pub(crate) fn room(&self) -> usize {
-        self.room.available_permits()
+    /// For how many more there is room, if it is worth a claim: when many are due, they are claimed by the
+    /// dozen and not one for each that is finished.
+    pub(crate) fn room_for_some(&self) -> Option<usize> {
+        let room = self.room.available_permits();
+        (room >= self.at_once.div_ceil(4)).then_some(room)
     }
 
     /// Whether a check is under way.
     pub(crate) fn is_busy(&self) -> bool {
-        self.room() < self.at_once
+        self.room.available_permits() < self.at_once
     }
 
     /// Room for one more. There may be none left for a check on demand, which goes ahead all the same: somebody

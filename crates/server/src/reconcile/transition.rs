@@ -32,7 +32,7 @@ impl Shared {
         } else if !self.work.is_busy(&worker.id) {
             // The call was not answered, or its answer could not be written.
             for effect in reissue(worker) {
-                self.perform(&worker.id, effect);
+                self.perform(&worker.id, effect, None);
             }
         }
         self.finish(claimed, picture, Some(deadline)).await?;

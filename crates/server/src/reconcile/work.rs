@@ -11,6 +11,7 @@ use drowse_core::effect::Effect;
 use drowse_core::id::WorkerId;
 use tokio::sync::Notify;
 
+use super::Subject;
 use crate::shared::{Shared, lock};
 
 #[derive(Debug, Default)]
@@ -60,14 +61,17 @@ impl Work {
 
 impl Shared {
     /// Has an effect done, after what was decided before it.
-    pub(crate) fn perform(self: &Arc<Self>, worker: &WorkerId, effect: Effect) {
+    ///
+    /// `fresh`: the worker as the transaction left it that decided this.
+    pub(crate) fn perform(self: &Arc<Self>, worker: &WorkerId, effect: Effect, fresh: Option<Subject>) {
         if !self.work.push(worker, effect) {
             return;
         }
-        let (shared, worker) = (Arc::clone(self), worker.clone());
+        let (shared, worker, mut fresh) = (Arc::clone(self), worker.clone(), fresh);
         self.tasks.spawn(async move {
             while let Some((effect, is_newer)) = shared.work.next(&worker) {
-                shared.carry_out(&worker, effect, &is_newer).await;
+                // Only the first is done at once.
+                shared.carry_out(&worker, effect, fresh.take(), &is_newer).await;
             }
         });
     }
