@@ -4,10 +4,12 @@
 //! folder and its lock, the database, the ports; only then are workers looked after.
 
 mod api;
+mod crash;
 mod demo;
 mod doors;
 mod folder;
 mod life;
+mod lives;
 mod news;
 mod parts;
 mod settings;
