@@ -64,6 +64,8 @@ fn people(stand: &Stand, mut dice: Dice, dies: &AtomicBool) -> Result<(), String
             0 => stand.order(2, "pause").map(|_| ()),
             1 => stand.order(2, "stop").map(|_| ()),
             2 => stand.order(2, "resume").map(|_| ()),
+            // A forced sleep ends the connections that it finds, so the other person may have cut this one.
+            _ if number == 2 => stand.ask(number).map(|_| ()).or(Ok(())),
             _ => stand.ask(number).map(|_| ()),
         };
         // Before its end, Drowse leaves nobody without an answer.
