@@ -17,6 +17,7 @@ mod register;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use drowse_core::Timestamp;
 use drowse_core::id::WorkerId;
@@ -107,6 +108,11 @@ impl Fleet {
         filter: EventFilterOwned,
     ) -> Result<Vec<StoredEvent>, ControlError> {
         self.0.db.read(move |view| Ok(view.events_before(before, limit, &filter.borrow())?)).await
+    }
+
+    /// Says for how long events, activity history and what became of tokens are kept.
+    pub fn keep_history_for(&self, keep: Duration) {
+        *crate::shared::lock(&self.0.keep_for) = keep;
     }
 
     /// The journal of one worker up to an instant, newest first.

@@ -114,7 +114,9 @@ impl Shared {
         match outcome {
             Ok(touched) => {
                 let mut buffer = lock(&self.ingest.buffer);
-                buffer.failing_since = None;
+                if buffer.failing_since.take().is_some() {
+                    tracing::info!("activity can be written again");
+                }
                 buffer.in_transit.clear();
                 drop(buffer);
                 for worker in touched {
@@ -123,7 +125,9 @@ impl Shared {
                 Ok(())
             }
             Err(error) => {
-                self.put_back(batch, through);
+                if self.put_back(batch, through) {
+                    tracing::warn!(%error, "activity cannot be written; nothing is put to sleep until it can");
+                }
                 self.metrics.count(|counted| counted.failed_flushes += 1);
                 Err(error)
             }
@@ -165,14 +169,16 @@ impl Shared {
             .await
     }
 
-    /// It could not be written: it is kept, and what has arrived since is newer.
-    fn put_back(&self, batch: Vec<Arrival>, since: Timestamp) {
+    /// It could not be written: it is kept, and what has arrived since is newer. Whether that is news.
+    fn put_back(&self, batch: Vec<Arrival>, since: Timestamp) -> bool {
         let mut buffer = lock(&self.ingest.buffer);
+        let is_news = buffer.failing_since.is_none();
         buffer.failing_since.get_or_insert(since);
         buffer.in_transit.clear();
         for arrival in batch {
             buffer.arrivals.entry((arrival.worker.clone(), ROUTER)).or_insert(arrival);
         }
+        is_news
     }
 
     /// A worker was in use after it was decided to put it to sleep.

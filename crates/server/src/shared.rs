@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use drowse_core::Timestamp;
 use drowse_core::brake::{BrakeTerms, GoneTally};
@@ -78,6 +79,8 @@ pub(crate) struct Shared {
     /// Numbers the edges of connection counts.
     pub(crate) edges: AtomicU64,
     pub(crate) is_ready: AtomicBool,
+    /// How long history is kept.
+    pub(crate) keep_for: Mutex<Duration>,
 }
 
 impl Shared {
@@ -101,6 +104,7 @@ impl Shared {
             // Grows over restarts too: a delayed release of a former life must not look newer.
             edges: AtomicU64::new(started_at.as_micros().unsigned_abs()),
             is_ready: AtomicBool::new(false),
+            keep_for: Mutex::new(crate::config::Journal::default().keep),
             brake_terms: brake,
             clock,
             tasks,

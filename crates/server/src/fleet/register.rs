@@ -72,7 +72,7 @@ impl Fleet {
                     return Err(ControlError::conflict(format!("there is a worker {} already", new.id)));
                 }
                 if !policy.is_empty() {
-                    super::policy::apply(tx, &*shared.policies.book(tx)?, &policy, now)?;
+                    super::policy::apply(tx, &*shared.policies.book(tx)?, &policy, "", now)?;
                 }
                 tx.append(NewEvent {
                     at: now,

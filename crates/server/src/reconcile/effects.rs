@@ -301,7 +301,8 @@ impl Shared {
     }
 
     /// Nobody knows whether it was done: the worker is looked at soon, and asked again.
-    async fn unanswered(&self, id: &WorkerId, _: &Error) {
+    async fn unanswered(&self, id: &WorkerId, error: &Error) {
+        tracing::warn!(worker = %id, %error, "the driver does not answer");
         self.metrics.count(|counted| counted.driver_errors += 1);
         let (worker, at) = (id.clone(), self.clock.now() + RETRY);
         // Failed: it is due at its deadline in any case.

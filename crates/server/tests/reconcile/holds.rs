@@ -194,7 +194,7 @@ fn what_a_person_put_to_sleep_waits_for_a_person() {
     let id = web.clone();
     assert!(bench.ask(|fleet| async move { fleet.holds(&id).await }).unwrap().is_empty());
     let id = web.clone();
-    bench.ask(|fleet| async move { fleet.resume(&id, "alice").await }).unwrap();
+    bench.ask(|fleet| async move { fleet.resume(&id, "alice", "").await }).unwrap();
     bench.pass_until("it runs", |bench| bench.is(&web, StatusKind::Running));
     assert_eq!(bench.worker(&web).counters.manual_resume, 1);
     assert_eq!(bench.fleet().metrics().regretted, 1);

@@ -271,7 +271,7 @@ impl Life {
 
     fn resume(&mut self, index: usize) {
         let (fleet, id) = (self.bench.fleet(), self.subjects[index].id.clone());
-        self.bench.run(async move { fleet.resume(&id, "alice").await.is_ok() });
+        self.bench.run(async move { fleet.resume(&id, "alice", "").await.is_ok() });
     }
 
     fn keep_awake(&mut self, index: usize) {

@@ -142,6 +142,7 @@ impl Life<'_> {
         let bound = self.doors.bind(&wanted).await?;
         self.fleet.reload(new.layers(), "file").await?;
         self.fleet.sync_listed(new.listed.clone()).await?;
+        self.fleet.keep_history_for(new.config.journal.keep);
         self.settings = new;
         self.doors.apply(bound, &wanted, &self.fleet, &self.connections).await
     }
