@@ -139,9 +139,9 @@ fn one_address_and_one_token_leave_room_for_others() {
     let rig = Rig::with(Limits { connections_of_one: 3, streams_of_one: 1, ..Limits::default() });
     let stream = |token: &str| {
         let mut socket = TcpStream::connect(rig.address).unwrap();
-        let head =
+        let request =
             format!("GET /api/v1/events/stream HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\n\r\n");
-        socket.write_all(head.as_bytes()).unwrap();
+        socket.write_all(request.as_bytes()).unwrap();
         socket.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
         let mut heard = [0; 12];
         // Closed with something unread, which is a reset.
