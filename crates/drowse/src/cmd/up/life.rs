@@ -2,11 +2,12 @@
 
 use std::fmt::Write as _;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
+use drowse_router::{Closing, Limits, Router};
 use drowse_server::fleet::Left;
-use drowse_server::gate::Closing;
 use drowse_server::tasks::{Blocking, Tasks};
 use drowse_server::{Fleet, Reconciler};
 use drowse_store::Store;
@@ -38,8 +39,7 @@ struct Life<'a> {
     settings: Settings,
     fleet: Fleet,
     tasks: Tasks,
-    /// Connections are waited for on their own: the tasks of the fleet go on after them.
-    connections: Tasks,
+    router: Router,
     doors: Doors,
     stop_api: watch::Sender<bool>,
     stop_loop: watch::Sender<bool>,
@@ -61,7 +61,7 @@ pub(super) async fn live(
     let address = api.address;
     let doors = Doors::default();
     let wanted = settings.doors();
-    let bound = doors.bind(&wanted).await?;
+    let bound = doors.bind(&wanted)?;
     let (fleet, freezer) = parts::fleet(&settings, folder, store, &tasks)?;
     let mut news = News::new(fleet.clone()).await?;
 
@@ -76,10 +76,9 @@ pub(super) async fn live(
         };
         reconciler.run(stopped).await;
     });
-    let connections = Tasks::new(Blocking::Threads);
-    let mut life =
-        Life { args, folder, settings, fleet, tasks, connections, doors, stop_api, stop_loop, ticking };
-    life.doors.apply(bound, &wanted, &life.fleet, &life.connections).await?;
+    let router = Router::new(Arc::new(fleet.clone()), fleet.clock().reader(), Limits::default());
+    let mut life = Life { args, folder, settings, fleet, tasks, router, doors, stop_api, stop_loop, ticking };
+    life.doors.apply(bound, &wanted, &life.router).await?;
     let (serving, login) = api.serve(&life.fleet, folder, &life.tasks, life.stop_api.subscribe()).await?;
     let workers = life.settings.listed.len();
     output::talk(&format!(
@@ -136,11 +135,11 @@ impl Life<'_> {
             bail!("[server] changes with a restart only");
         }
         let wanted = new.doors();
-        let bound = self.doors.bind(&wanted).await?;
+        let bound = self.doors.bind(&wanted)?;
         self.fleet.reload(new.layers(), "file").await?;
         self.fleet.sync_listed(new.listed.clone()).await?;
         self.settings = new;
-        self.doors.apply(bound, &wanted, &self.fleet, &self.connections).await
+        self.doors.apply(bound, &wanted, &self.router).await
     }
 
     /// Ends: nobody new is let in, who is in may finish, nothing is decided any more, nothing stays frozen.
@@ -151,7 +150,7 @@ impl Life<'_> {
         self.doors.close(Closing::NobodyIn);
         tokio::select! {
             () = async {
-                self.connections.finish().await;
+                self.router.finish().await;
                 // Nobody can order a pause any more.
                 let _ = serving.await;
             } => {}
@@ -160,7 +159,7 @@ impl Life<'_> {
             () = ends.next() => {}
         }
         self.doors.close(Closing::Cut);
-        let _ = tokio::time::timeout(CUT_FOR, self.connections.finish()).await;
+        let _ = tokio::time::timeout(CUT_FOR, self.router.finish()).await;
         if self.args.demo {
             demo::end_workers(&self.fleet, &self.settings).await;
         }

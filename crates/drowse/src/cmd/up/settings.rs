@@ -5,12 +5,14 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow};
 use drowse_core::signal::DriverKind;
+use drowse_router::Route;
+use drowse_router::route::Rules;
 use drowse_server::config::{self, Config, Database, Input, Parsed, Problem};
-use drowse_server::gate::Door;
 use drowse_server::policies::FileLayers;
 use drowse_server::spec::NewWorker;
 
 use super::Args;
+use super::doors::Door;
 use crate::cmd::check_config::{error_line, variables};
 use crate::output;
 
@@ -83,7 +85,7 @@ impl Settings {
     pub(super) fn doors(&self) -> Vec<Door> {
         let door = |new: &NewWorker| {
             let (listen, target) = (new.spec.listen?, new.spec.target?);
-            Some(Door { worker: new.id.clone(), listen, target })
+            Some(Door { listen, route: Route { worker: new.id.clone(), target, rules: Rules::default() } })
         };
         self.listed.iter().filter_map(door).collect()
     }
