@@ -1,18 +1,25 @@
 //! The door of one worker: the gate's rules behind a lock, and how those at it are told.
 
 use std::net::{IpAddr, SocketAddr};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
+use drowse_core::Timestamp;
 use drowse_core::id::WorkerId;
 use drowse_wire::control::EdgeCause;
 use tokio::sync::{Notify, oneshot, watch};
 
 use crate::gate::{Arrival, Decided, Flow, Gate, Round, Terms, Visitor};
+use crate::pump::{Key, Letter, Mailbox};
 use crate::queue::Ticket;
 use crate::router::Inside;
 use crate::tally::{Counts, Tally};
 use crate::turned::Turned;
+
+/// For how long after a worker has come up it may hang up without a word and is called again, unless it has
+/// answered somebody before. Port forwarders do that until the program behind them listens.
+const REPLAY_FOR: Duration = Duration::from_secs(10);
 
 /// The door of one worker, however many routes lead to it.
 #[derive(Debug)]
@@ -20,13 +27,22 @@ pub struct Door {
     pub(crate) worker: WorkerId,
     pub(crate) router: Weak<Inside>,
     pub(crate) tally: Tally,
-    pub(crate) guarded: Mutex<Guarded>,
+    guarded: Mutex<Guarded>,
     /// Pokes the keeper.
     pub(crate) news: Notify,
-    /// What those who have passed may do.
+    /// What those who have passed may do, for tasks.
     flow: watch::Sender<Flowing>,
+    /// Not a byte until this is false again, for pumps.
+    pub(crate) is_stopped: AtomicBool,
     /// The housekeeper has it on its list.
     pub(crate) is_listed: AtomicBool,
+    /// Connections that are open, whether they count or not.
+    pub(crate) held: AtomicUsize,
+    robots: AtomicUsize,
+    /// Until when a worker that has not answered yet may be called again, in microseconds; 0: it has answered.
+    replay_until: AtomicI64,
+    /// In microseconds; 0: never.
+    connection_idle: AtomicU64,
 }
 
 /// What is behind the lock.
@@ -51,21 +67,37 @@ struct Flowing {
 pub(crate) enum Waiter {
     /// A task.
     Task(oneshot::Sender<Result<Pass, Turned>>),
+    /// A connection of a pump.
+    Pump(Arc<Mailbox>, Key),
 }
 
 impl Waiter {
-    fn pass(self, pass: Pass) {
+    fn pass(self, pass: Option<Pass>) {
         match self {
             // Whoever is gone leaves with the pass.
-            Self::Task(tell) => drop(tell.send(Ok(pass))),
+            Self::Task(tell) => {
+                if let Some(pass) = pass {
+                    drop(tell.send(Ok(pass)));
+                }
+            }
+            Self::Pump(mailbox, key) => mailbox.post(Letter::Passed(key, pass)),
         }
     }
 
     fn turn(self, why: Turned) {
         match self {
             Self::Task(tell) => drop(tell.send(Err(why))),
+            Self::Pump(mailbox, key) => mailbox.post(Letter::Turned(key)),
         }
     }
+}
+
+/// What became of somebody who came.
+#[derive(Debug)]
+pub(crate) enum Arrived {
+    Passed(Pass),
+    Waits(Ticket),
+    Turned(Turned),
 }
 
 /// Somebody who was let through. They count until this is dropped.
@@ -73,44 +105,64 @@ impl Waiter {
 pub struct Pass {
     door: Arc<Door>,
     round: Round,
-    cause: EdgeCause,
-    flow: watch::Receiver<Flowing>,
+    has_left: bool,
 }
 
 impl Pass {
+    fn new(door: &Arc<Door>, round: Round) -> Self {
+        Self { door: Arc::clone(door), round, has_left: false }
+    }
+
     /// Bytes went through: to the worker and to the client.
     pub fn moved(&self, to_worker: u64, to_client: u64) {
-        self.door.moved(to_worker, to_client);
+        Door::moved(&self.door, to_worker, to_client);
     }
 
     /// Waits until they have to end: the worker sleeps although they are here.
     pub async fn cut(&self) {
-        let mut flow = self.flow.clone();
+        let mut flow = self.door.flow.subscribe();
         // The sender lives as long as the door, and the door as long as this.
         let _ = flow.wait_for(|flow| flow.round != self.round).await;
     }
 
+    /// They have to end.
+    pub fn is_cut(&self) -> bool {
+        self.door.flow.borrow().round != self.round
+    }
+
     /// Waits until bytes may move; at once, as a rule.
     pub async fn flows(&self) {
-        let mut flow = self.flow.clone();
+        let mut flow = self.door.flow.subscribe();
         let _ = flow.wait_for(|flow| !flow.is_stopped).await;
     }
 
     /// They have been silent for so long that they do not count any more. Whoever then moves bytes again has to
     /// enter anew, first.
-    pub fn fell_silent(mut self) {
-        self.cause = EdgeCause::FellSilent;
+    pub fn fell_silent(self) {
+        if let Some(router) = self.door.router.upgrade() {
+            let now = router.now();
+            self.leave(EdgeCause::FellSilent, now);
+        }
     }
 
     /// Whose door it was.
     pub fn door(&self) -> &Arc<Door> {
         &self.door
     }
+
+    pub(crate) fn leave(mut self, cause: EdgeCause, now: Timestamp) {
+        self.has_left = true;
+        self.door.leave(self.round, cause, now);
+    }
 }
 
 impl Drop for Pass {
     fn drop(&mut self) {
-        self.door.leave(self.round, self.cause);
+        if !self.has_left
+            && let Some(router) = self.door.router.upgrade()
+        {
+            self.door.leave(self.round, EdgeCause::Left, router.now());
+        }
     }
 }
 
@@ -123,7 +175,12 @@ impl Door {
             guarded: Mutex::new(Guarded { gate: Gate::new(terms), is_kept: false }),
             news: Notify::new(),
             flow: watch::Sender::new(Flowing::default()),
+            is_stopped: AtomicBool::new(false),
             is_listed: AtomicBool::new(false),
+            held: AtomicUsize::new(0),
+            robots: AtomicUsize::new(0),
+            replay_until: AtomicI64::new(0),
+            connection_idle: AtomicU64::new(0),
         }
     }
 
@@ -138,16 +195,33 @@ impl Door {
         self.tally.counts(open)
     }
 
+    /// Connections that are open, whether they count or not.
+    pub fn held(&self) -> usize {
+        self.held.load(Ordering::Acquire)
+    }
+
     /// How many wait at it.
     pub fn waiting(&self) -> usize {
         self.lock().gate.waiting()
+    }
+
+    /// After how much silence a connection stops counting; `None`: never.
+    pub fn connection_idle(&self) -> Option<Duration> {
+        let micros = self.connection_idle.load(Ordering::Relaxed);
+        (micros > 0).then(|| Duration::from_micros(micros))
+    }
+
+    pub(crate) fn set_connection_idle(&self, idle: Option<Duration>) {
+        let micros = idle.map_or(0, |idle| u64::try_from(idle.as_micros()).unwrap_or(u64::MAX).max(1));
+        self.connection_idle.store(micros, Ordering::Relaxed);
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Guarded> {
         self.guarded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts somebody, wakes the worker if it sleeps and `may_wake`, and waits until `target` answers.
+    /// Counts somebody, wakes the worker if it sleeps and `may_wake`, and waits until `target` answers, for as long
+    /// as `wait_for`.
     ///
     /// Whoever stops waiting, by dropping the future, counts no more.
     pub async fn enter(
@@ -155,19 +229,32 @@ impl Door {
         from: IpAddr,
         target: SocketAddr,
         may_wake: bool,
+        wait_for: Duration,
     ) -> Result<Pass, Turned> {
         let Some(router) = self.router.upgrade() else { return Err(Turned::Ending) };
         let (tell, told) = oneshot::channel();
-        let visitor = Visitor { from, target, may_wake, who: Waiter::Task(tell) };
-        let arrival = self.lock().gate.arrive(visitor, router.now());
+        let visitor = Visitor { from, target, may_wake, wait_for, who: Waiter::Task(tell) };
+        match self.arrive(visitor, router.now()) {
+            Arrived::Passed(pass) => Ok(pass),
+            Arrived::Turned(why) => Err(why),
+            Arrived::Waits(ticket) => {
+                let _waits = Waits { door: self, ticket };
+                told.await.unwrap_or(Err(Turned::Ending))
+            }
+        }
+    }
+
+    /// Somebody comes. Whoever waits is told by and by.
+    pub(crate) fn arrive(self: &Arc<Self>, visitor: Visitor<Waiter>, now: Timestamp) -> Arrived {
+        let arrival = self.lock().gate.arrive(visitor, now);
         match arrival {
             Arrival::Pass(_, round) => {
                 self.tally.let_through();
-                Ok(self.pass(round))
+                Arrived::Passed(Pass::new(self, round))
             }
             Arrival::Turned(_, why) => {
                 self.tally.turned_away();
-                Err(why)
+                Arrived::Turned(why)
             }
             Arrival::Wait { ticket, evicted, is_news } => {
                 if let Some(evicted) = evicted {
@@ -176,17 +263,18 @@ impl Door {
                 if is_news {
                     self.poke();
                 }
-                let waits = Waits { door: self, ticket };
-                let told = told.await.unwrap_or(Err(Turned::Ending));
-                drop(waits);
-                told
+                Arrived::Waits(ticket)
             }
         }
     }
 
-    fn pass(self: &Arc<Self>, round: Round) -> Pass {
-        let flow = self.flow.subscribe();
-        Pass { door: Arc::clone(self), round, cause: EdgeCause::Left, flow }
+    /// Somebody who waited does not any more.
+    pub(crate) fn give_up(self: &Arc<Self>, ticket: Ticket, now: Timestamp) {
+        let gave_up = self.lock().gate.give_up(ticket, now);
+        if gave_up.is_some() {
+            // Perhaps nobody waits any more for what the keeper is about.
+            self.poke();
+        }
     }
 
     fn turn_away(&self, waiter: Waiter, why: Turned) {
@@ -194,9 +282,24 @@ impl Door {
         waiter.turn(why);
     }
 
+    /// Somebody was turned away before they came to the gate.
+    pub(crate) fn turned_away(&self) {
+        self.tally.turned_away();
+    }
+
     /// A target that had answered does not any more: it has to prove itself anew.
     pub fn doubt(&self, target: SocketAddr) {
         self.lock().gate.doubt(target);
+    }
+
+    /// Until when a worker that hangs up without a word is called again.
+    pub(crate) fn replay_until(&self) -> Timestamp {
+        Timestamp::from_micros(self.replay_until.load(Ordering::Relaxed))
+    }
+
+    /// The worker has said something in this run.
+    pub(crate) fn has_answered(&self) {
+        self.replay_until.store(0, Ordering::Relaxed);
     }
 
     /// Bytes went through.
@@ -206,9 +309,8 @@ impl Door {
         }
     }
 
-    fn leave(self: &Arc<Self>, round: Round, cause: EdgeCause) {
-        let Some(router) = self.router.upgrade() else { return };
-        let is_last = self.lock().gate.leave(round, cause, router.now());
+    fn leave(self: &Arc<Self>, round: Round, cause: EdgeCause, now: Timestamp) {
+        let is_last = self.lock().gate.leave(round, cause, now);
         if is_last {
             // Not the keeper: whoever comes at once finds the gate still open, and nobody had to look.
             self.list();
@@ -236,22 +338,62 @@ impl Door {
 
     /// Tells those at the gate what was decided for them.
     pub(crate) fn apply(self: &Arc<Self>, decided: Decided<Waiter>) {
-        match decided.flow {
-            Some(Flow::Stop) => self.flow.send_modify(|flow| flow.is_stopped = true),
-            Some(Flow::Go) => self.flow.send_modify(|flow| flow.is_stopped = false),
-            Some(Flow::Cut) => {
-                let round = self.lock().gate.round();
-                self.flow.send_modify(|flow| *flow = Flowing { round, is_stopped: false });
-            }
-            None => {}
+        if decided.is_other_run
+            && let Some(router) = self.router.upgrade()
+        {
+            let until = router.now() + REPLAY_FOR;
+            self.replay_until.store(until.as_micros(), Ordering::Relaxed);
+        }
+        if let Some(flow) = decided.flow {
+            self.change_flow(flow);
         }
         for waiter in decided.pass {
             self.tally.let_through();
-            waiter.pass(self.pass(decided.round));
+            waiter.pass(Some(Pass::new(self, decided.round)));
         }
         for (waiter, why) in decided.turned {
             self.turn_away(waiter, why);
         }
+    }
+
+    fn change_flow(self: &Arc<Self>, flow: Flow) {
+        let round = self.lock().gate.round();
+        let is_stopped = flow == Flow::Stop;
+        self.is_stopped.store(is_stopped, Ordering::Release);
+        self.flow.send_modify(|flowing| *flowing = Flowing { round, is_stopped });
+        let Some(router) = self.router.upgrade() else { return };
+        match flow {
+            // They look before each byte.
+            Flow::Stop => {}
+            Flow::Go => router.post_all(|| Letter::Go(Arc::clone(self))),
+            Flow::Cut => router.post_all(|| Letter::Cut(Arc::clone(self))),
+        }
+    }
+
+    /// A robot comes: it is let through while the worker is awake, and counts for nothing.
+    pub(crate) fn robot_came(self: &Arc<Self>, robot: Waiter) {
+        let Some(router) = self.router.upgrade() else { return robot.turn(Turned::Ending) };
+        let is_first = self.robots.fetch_add(1, Ordering::AcqRel) == 0;
+        let door = Arc::clone(self);
+        router.spawn(async move |router| {
+            let is_awake = match router.control.look(&door.worker).await {
+                Ok(standing) => standing.is_awake,
+                Err(_) => false,
+            };
+            if !is_awake {
+                return door.turn_away(robot, Turned::Dormant);
+            }
+            robot.pass(None);
+            if is_first {
+                // Nobody is held by them: when the worker sleeps, they end.
+                let _ = router.control.slept(&door.worker).await;
+                router.post_all(|| Letter::CutRobots(Arc::clone(&door)));
+            }
+        });
+    }
+
+    pub(crate) fn robot_left(&self) {
+        self.robots.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
@@ -263,11 +405,8 @@ struct Waits<'a> {
 
 impl Drop for Waits<'_> {
     fn drop(&mut self) {
-        let Some(router) = self.door.router.upgrade() else { return };
-        let gave_up = self.door.lock().gate.give_up(self.ticket, router.now());
-        if gave_up.is_some() {
-            // Perhaps nobody waits any more for what the keeper is about.
-            self.door.poke();
+        if let Some(router) = self.door.router.upgrade() {
+            self.door.give_up(self.ticket, router.now());
         }
     }
 }

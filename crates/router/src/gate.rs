@@ -49,8 +49,6 @@ const PROVE_AGAIN: (Duration, Duration) = (Duration::from_millis(1), Duration::f
 /// What a gate goes by.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Terms {
-    /// How long somebody waits at most.
-    pub(crate) wait_for: Duration,
     /// How many wait at most.
     pub(crate) places: usize,
     /// How long a worker is still held after the last connection has left: connections that follow each other
@@ -66,6 +64,8 @@ pub(crate) struct Visitor<W> {
     pub(crate) target: SocketAddr,
     /// Whether the worker may be woken for them.
     pub(crate) may_wake: bool,
+    /// How long they wait at most.
+    pub(crate) wait_for: Duration,
     /// How they are told.
     pub(crate) who: W,
 }
@@ -111,11 +111,19 @@ pub(crate) struct Decided<W> {
     pub(crate) turned: Vec<(W, Turned)>,
     /// What becomes of those who went on before.
     pub(crate) flow: Option<Flow>,
+    /// The worker is in a run that has not been seen before.
+    pub(crate) is_other_run: bool,
 }
 
 impl<W> Default for Decided<W> {
     fn default() -> Self {
-        Self { pass: Vec::new(), round: Round::default(), turned: Vec::new(), flow: None }
+        Self {
+            pass: Vec::new(),
+            round: Round::default(),
+            turned: Vec::new(),
+            flow: None,
+            is_other_run: false,
+        }
     }
 }
 
@@ -134,6 +142,7 @@ pub(crate) enum Flow {
 struct Waiting<W> {
     target: SocketAddr,
     may_wake: bool,
+    wait_for: Duration,
     who: W,
 }
 
@@ -230,7 +239,7 @@ impl<W> Gate<W> {
 
     /// Somebody comes. What follows is for the keeper.
     pub(crate) fn arrive(&mut self, visitor: Visitor<W>, now: Timestamp) -> Arrival<W> {
-        let Visitor { from, target, may_wake, who } = visitor;
+        let Visitor { from, target, may_wake, wait_for, who } = visitor;
         match &self.state {
             State::Awake if self.proven.contains(&target) => {
                 self.passing += 1;
@@ -246,8 +255,8 @@ impl<W> Gate<W> {
             | State::Closing { failed: None, .. }
             | State::Refusing { .. } => {}
         }
-        let deadline = now + self.terms.wait_for;
-        let placed = self.queue.push(Source::of(from), deadline, Waiting { target, may_wake, who });
+        let waiting = Waiting { target, may_wake, wait_for, who };
+        let placed = self.queue.push(Source::of(from), now + wait_for, waiting);
         let (ticket, evicted) = match placed {
             Placed::At(ticket) => (ticket, None),
             Placed::InPlaceOf(ticket, evicted) => (ticket, Some(evicted.who)),
@@ -303,9 +312,8 @@ impl<W> Gate<W> {
     /// What is to be done now, and who has waited for too long.
     pub(crate) fn next(&mut self, now: Timestamp) -> (Step, Decided<W>) {
         let mut decided = Decided::default();
-        let waited_for = self.terms.wait_for;
         for late in self.queue.expire(now) {
-            decided.turned.push((late.who, Turned::Late { waited_for }));
+            decided.turned.push((late.who, Turned::Late { waited_for: late.wait_for }));
         }
         if !decided.turned.is_empty() {
             self.note_empty(EdgeCause::Left, now);
@@ -470,7 +478,8 @@ impl<W> Gate<W> {
 
     /// It runs and is held.
     fn awake(&mut self, boot: Option<BootId>) -> Decided<W> {
-        if boot.is_none() || boot != self.boot {
+        let is_other_run = boot.is_none() || boot != self.boot;
+        if is_other_run {
             self.proven.clear();
         }
         self.boot = boot;
@@ -478,6 +487,7 @@ impl<W> Gate<W> {
         (self.prove_again, self.prove_at) = (PROVE_AGAIN.0, None);
         let mut decided = self.release();
         decided.flow = (self.passing > decided.pass.len() as u64).then_some(Flow::Go);
+        decided.is_other_run = is_other_run;
         decided
     }
 

@@ -80,6 +80,9 @@ async fn tell(router: &Arc<Inside>, door: &Arc<Door>, count: u64, cause: EdgeCau
     if count > 0 && !router.is_valid() {
         answer = Err(Refused::Unavailable { message: "the control plane does not answer".to_owned() });
     }
+    if let Ok(standing) = &answer {
+        door.set_connection_idle(standing.connection_idle);
+    }
     let decided = door.lock().gate.told(cause, answer, router.now());
     door.apply(decided);
 }

@@ -9,22 +9,30 @@
 //! - [`route`]: where a connection leads and on what terms
 //! - [`listener`]: ports that outlive workers and restarts
 //! - [`Router`]: all doors; [`Door`]: one worker's, with its gate; [`Pass`]: somebody who was let through
-//! - `gate`, `queue`: the rules, without a clock or a socket
-//! - `tally`: what is counted
+//! - `gate`, `queue`, `room`: the rules, without a clock or a socket
+//! - `keeper`: does what a gate asks for; `pump`: the threads that move bytes; `tally`: what is counted
 //!
 //! What must stay true: a connection is counted before the worker is asked for, so that no sleep fits in
 //! between; not a byte reaches a worker that has not answered in its present run; a close in one direction closes
 //! only that direction; past the validity of what the control plane was told, not a byte moves.
 
-mod copy;
+#![forbid(unsafe_code)]
+
 pub mod door;
 mod gate;
 mod keeper;
 pub mod listener;
+mod port;
 mod prove;
+mod pump;
 mod queue;
+mod room;
 pub mod route;
 mod router;
+/// What threads share. By a name of its own, so that a test can put its own in its place.
+mod sync {
+    pub(crate) use std::sync::{Mutex, PoisonError, atomic};
+}
 mod tally;
 mod turned;
 

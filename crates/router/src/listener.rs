@@ -1,14 +1,20 @@
 //! Ports that stay open while workers sleep, and where they lead.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 
+use rustix::net::{listen, sockopt};
+
+use crate::pump::keepalive;
 use crate::route::Route;
+
+/// How many may knock before they are let in. The kernel allows fewer if it is told to.
+const KNOCK_AT_ONCE: i32 = 4_096;
 
 /// A port that is ours.
 #[derive(Debug)]
 pub struct Listener {
-    pub(crate) socket: std::net::TcpListener,
+    pub(crate) socket: TcpListener,
     address: SocketAddr,
 }
 
@@ -22,8 +28,17 @@ pub enum Leads {
 impl Listener {
     /// Takes a port.
     pub fn bind(address: SocketAddr) -> io::Result<Self> {
-        let socket = std::net::TcpListener::bind(address)?;
+        Self::of(TcpListener::bind(address)?)
+    }
+
+    /// Takes on a port that somebody else has opened.
+    pub fn of(socket: TcpListener) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
+        // Again, because the standard library's queue is short.
+        listen(&socket, KNOCK_AT_ONCE)?;
+        // Every connection has these from here, without a call for each.
+        sockopt::set_tcp_nodelay(&socket, true)?;
+        keepalive(&socket);
         let address = socket.local_addr()?;
         Ok(Self { socket, address })
     }

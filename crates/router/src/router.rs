@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,19 +11,20 @@ use std::time::Duration;
 use drowse_core::Timestamp;
 use drowse_core::id::WorkerId;
 use drowse_wire::control::Control;
-use tokio::net::TcpStream;
+use rustix::fd::OwnedFd;
+use rustix::process::{Resource, getrlimit};
 use tokio::runtime::Handle;
-use tokio::sync::watch;
+use tokio::sync::mpsc;
 use tokio_util::task::TaskTracker;
 
-use crate::copy;
 use crate::door::Door;
 use crate::gate::Terms;
 use crate::keeper;
 use crate::listener::{Leads, Listener};
-use crate::route::{Route, Standing, WAIT_FOR};
+use crate::port::{Lane, Port};
+use crate::pump::{Common, Letter, Mailbox, Pump};
+use crate::room::Room;
 use crate::tally::Counts;
-use crate::turned::Turned;
 
 /// The injected clock.
 pub type Now = Arc<dyn Fn() -> Timestamp + Send + Sync>;
@@ -33,19 +35,34 @@ const TELL_EVERY: Duration = Duration::from_millis(250);
 /// How long a worker is held after its last connection.
 const LINGER: Duration = Duration::from_millis(100);
 
-/// After `accept` failed for want of file descriptors or memory.
-const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
+/// How often it is looked whether all have left, at the end.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+
+/// Files that are not for connections: the store, logs, what the rest of the program opens.
+const OTHER_FILES: usize = 500;
 
 /// How much a router takes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// How many wait for one worker at most.
     pub waiting: usize,
+    /// How many connections there are at most; each is two files.
+    pub connections: usize,
+    /// On how many threads bytes are moved.
+    pub threads: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { waiting: 2_048 }
+        let files = getrlimit(Resource::Nofile).current.unwrap_or(1 << 20);
+        let files = usize::try_from(files).unwrap_or(usize::MAX);
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Self {
+            waiting: 2_048,
+            connections: (files.saturating_sub(OTHER_FILES) / 2).max(1),
+            // One moves a million small packets a second: more are for machines that do little else.
+            threads: cores.min(4),
+        }
     }
 }
 
@@ -60,7 +77,7 @@ pub enum Closing {
     Cut,
 }
 
-/// All doors of a process. Cheap to clone.
+/// All doors of a process. Cheap to clone; its threads end with the last clone.
 #[derive(Clone, Debug)]
 pub struct Router(Arc<Inside>);
 
@@ -68,13 +85,16 @@ pub(crate) struct Inside {
     pub(crate) control: Arc<dyn Control>,
     now: Now,
     handle: Handle,
-    /// Connections and keepers.
+    /// Keepers.
     tasks: TaskTracker,
     /// What goes on for as long as the router does.
     chores: TaskTracker,
     limits: Limits,
+    room: Arc<Room>,
+    pumps: Vec<Arc<Mailbox>>,
     doors: Mutex<HashMap<WorkerId, Arc<Door>>>,
     epochs: AtomicU64,
+    ports: AtomicU64,
     /// Doors that the housekeeper has to look at.
     listed: Mutex<Vec<Arc<Door>>>,
 }
@@ -85,13 +105,20 @@ impl fmt::Debug for Inside {
     }
 }
 
-/// A port that leads somewhere.
+impl Drop for Inside {
+    fn drop(&mut self) {
+        self.post_all(|| Letter::End);
+    }
+}
+
+/// A port that leads somewhere. It closes with this.
 #[derive(Debug)]
 pub struct Open {
-    leads: watch::Sender<Leads>,
-    closing: watch::Sender<Closing>,
+    router: Router,
+    port: Arc<Port>,
+    /// Until nobody is let in any more.
+    socket: Mutex<Option<Arc<OwnedFd>>>,
     address: SocketAddr,
-    accepting: tokio::task::JoinHandle<()>,
 }
 
 impl Open {
@@ -102,40 +129,75 @@ impl Open {
 
     /// Where it leads.
     pub fn leads(&self) -> Leads {
-        self.leads.borrow().clone()
+        self.port.leads()
     }
 
     /// Leads elsewhere from now on. Connections that were let through go on.
     pub fn lead(&self, leads: Leads) {
-        self.leads.send_replace(leads);
+        self.port.set_lane(self.router.lane(leads));
     }
 
     /// Closes it, as far as that.
     pub fn close(&self, how_far: Closing) {
-        self.closing.send_replace(how_far);
+        if how_far >= Closing::NobodyIn {
+            drop(self.stop_listening());
+        }
+        if how_far == Closing::Cut {
+            self.router.0.post_all(|| Letter::CutPort(self.port.id));
+        }
     }
 
     /// Closes it and waits until the port is free. Who is in goes on.
     pub async fn closed(self) {
-        self.close(Closing::NobodyIn);
-        let _ = self.accepting.await;
+        let mut done = self.stop_listening();
+        // Nothing is ever sent: it is over when the last pump has let go.
+        let _ = done.recv().await;
+    }
+
+    fn stop_listening(&self) -> mpsc::Receiver<()> {
+        drop(lock(&self.socket).take());
+        let (tell, done) = mpsc::channel(1);
+        self.router.0.post_all(|| Letter::Close(self.port.id, tell.clone()));
+        done
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        drop(self.stop_listening());
     }
 }
 
 impl Router {
     /// To be called on the runtime whose tasks are to talk to `control`.
-    pub fn new(control: Arc<dyn Control>, now: Now, limits: Limits) -> Self {
+    pub fn new(control: &Arc<dyn Control>, now: &Now, limits: Limits) -> io::Result<Self> {
+        let handle = Handle::current();
+        let threads = limits.threads.max(1);
+        let pumps: io::Result<Vec<_>> = (0..threads).map(|_| Mailbox::new().map(Arc::new)).collect();
         let inside = Arc::new(Inside {
-            control,
-            now,
-            handle: Handle::current(),
+            control: Arc::clone(control),
+            now: Arc::clone(now),
+            handle,
             tasks: TaskTracker::new(),
             chores: TaskTracker::new(),
             limits,
+            room: Arc::new(Room::new(limits.connections)),
+            pumps: pumps?,
             doors: Mutex::default(),
             epochs: AtomicU64::new(1),
+            ports: AtomicU64::new(1),
             listed: Mutex::default(),
         });
+        for (number, mailbox) in inside.pumps.iter().enumerate() {
+            let common = Common {
+                control: Arc::clone(control),
+                now: Arc::clone(now),
+                room: Arc::clone(&inside.room),
+                router: Arc::downgrade(&inside),
+            };
+            let pump = Pump::new(common, Arc::clone(mailbox), threads)?;
+            std::thread::Builder::new().name(format!("router-{number}")).spawn(move || pump.run())?;
+        }
         let weak = Arc::downgrade(&inside);
         let tidying = async move {
             loop {
@@ -145,27 +207,29 @@ impl Router {
             }
         };
         inside.chores.spawn_on(tidying, &inside.handle);
-        Self(inside)
+        Ok(Self(inside))
     }
 
     /// Lets people in through a port.
-    pub fn open(&self, listener: Listener, leads: Leads) -> std::io::Result<Open> {
+    pub fn open(&self, listener: Listener, leads: Leads) -> Open {
         let address = listener.address();
-        let socket = {
-            let _inside = self.0.handle.enter();
-            tokio::net::TcpListener::from_std(listener.socket)?
-        };
-        let (leads, closing) = (watch::Sender::new(leads), watch::Sender::new(Closing::Open));
-        let accept = accept(self.clone(), socket, leads.subscribe(), closing.subscribe());
-        let accepting = self.0.tasks.spawn_on(accept, &self.0.handle);
-        Ok(Open { leads, closing, address, accepting })
+        let id = self.0.ports.fetch_add(1, Ordering::Relaxed);
+        let port = Arc::new(Port::new(id, self.lane(leads)));
+        let socket: Arc<OwnedFd> = Arc::new(listener.socket.into());
+        self.0.post_all(|| Letter::Listen(Arc::clone(&port), Arc::clone(&socket)));
+        Open { router: self.clone(), port, socket: Mutex::new(Some(socket)), address }
+    }
+
+    fn lane(&self, leads: Leads) -> Lane {
+        let Leads::Port(route) = leads;
+        Lane { door: self.door(&route.worker), route }
     }
 
     /// The door of a worker.
     pub fn door(&self, worker: &WorkerId) -> Arc<Door> {
         let mut doors = lock(&self.0.doors);
         let door = doors.entry(worker.clone()).or_insert_with(|| {
-            let terms = Terms { wait_for: WAIT_FOR, places: self.0.limits.waiting, linger: LINGER };
+            let terms = Terms { places: self.0.limits.waiting, linger: LINGER };
             Arc::new(Door::new(worker.clone(), terms, Arc::downgrade(&self.0)))
         });
         Arc::clone(door)
@@ -173,12 +237,14 @@ impl Router {
 
     /// What went through, by worker.
     pub fn counts(&self) -> Vec<(WorkerId, Counts)> {
-        let doors: Vec<Arc<Door>> = lock(&self.0.doors).values().cloned().collect();
-        doors.iter().map(|door| (door.worker().clone(), door.counts())).collect()
+        self.0.all_doors().iter().map(|door| (door.worker().clone(), door.counts())).collect()
     }
 
     /// Waits until every connection has ended and the control plane knows.
     pub async fn finish(&self) {
+        while self.0.room.taken() > 0 {
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
         self.0.tasks.close();
         self.0.tasks.wait().await;
     }
@@ -198,12 +264,30 @@ impl Inside {
         self.now() < self.control.valid_until()
     }
 
+    /// Starts a task that ends with the router.
+    pub(crate) fn spawn<F>(self: &Arc<Self>, work: impl FnOnce(Arc<Self>) -> F)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        self.chores.spawn_on(work(Arc::clone(self)), &self.handle);
+    }
+
     pub(crate) fn keep(self: &Arc<Self>, door: Arc<Door>) {
         self.tasks.spawn_on(keeper::keep(Arc::clone(self), door), &self.handle);
     }
 
+    pub(crate) fn post_all(&self, mut letter: impl FnMut() -> Letter) {
+        for pump in &self.pumps {
+            pump.post(letter());
+        }
+    }
+
     pub(crate) fn list(&self, door: Arc<Door>) {
         lock(&self.listed).push(door);
+    }
+
+    fn all_doors(&self) -> Vec<Arc<Door>> {
+        lock(&self.doors).values().cloned().collect()
     }
 
     /// Tells of bytes that moved, and has the keepers look who is left.
@@ -221,69 +305,19 @@ impl Inside {
             }
         }
     }
-}
 
-/// What the control plane was told holds no more: nothing moves until it has been told again.
-impl Inside {
-    fn lapse(&self) {
-        let doors: Vec<Arc<Door>> = lock(&self.doors).values().cloned().collect();
-        for door in doors {
-            let decided = door.lock().gate.lost();
+    /// What the control plane was told holds no more: nothing moves until it has been told again.
+    pub(crate) fn lapse(&self) {
+        for door in self.all_doors() {
+            let (decided, count) = {
+                let mut guarded = door.lock();
+                (guarded.gate.lost(), guarded.gate.count())
+            };
             door.apply(decided);
-            if door.lock().gate.count() > 0 {
+            if count > 0 {
                 door.poke();
             }
         }
-    }
-}
-
-async fn accept(
-    router: Router,
-    socket: tokio::net::TcpListener,
-    leads: watch::Receiver<Leads>,
-    mut closing: watch::Receiver<Closing>,
-) {
-    loop {
-        let mut closed = closing.clone();
-        let accepted = tokio::select! {
-            biased;
-            _ = closing.wait_for(|closing| *closing > Closing::Open) => return,
-            accepted = socket.accept() => accepted,
-        };
-        let Ok((client, from)) = accepted else {
-            tokio::time::sleep(ACCEPT_AGAIN).await;
-            continue;
-        };
-        let Leads::Port(route) = leads.borrow().clone();
-        let router = router.clone();
-        let tasks = router.0.tasks.clone();
-        tasks.spawn(async move {
-            tokio::select! {
-                () = serve(&router, route, client, from) => {}
-                _ = closed.wait_for(|closing| *closing == Closing::Cut) => {}
-            }
-        });
-    }
-}
-
-async fn serve(router: &Router, route: Route, client: TcpStream, from: SocketAddr) {
-    let may_wake = match route.rules.standing(from.ip()) {
-        Standing::MayWake => true,
-        Standing::MayCome | Standing::Robot => false,
-    };
-    let door = router.door(&route.worker);
-    let reached = tokio::time::timeout(route.rules.wait_for, async {
-        loop {
-            let pass = door.enter(from.ip(), route.target, may_wake).await?;
-            if let Ok(worker) = TcpStream::connect(route.target).await {
-                return Ok::<_, Turned>((pass, worker));
-            }
-            door.doubt(route.target);
-        }
-    });
-    if let Ok(Ok((pass, worker))) = reached.await {
-        // However it ends, both sides have been told by the closing of their sockets.
-        let _ = copy::both_ways(&pass, client, worker).await;
     }
 }
 

@@ -6,8 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-const TERMS: Terms =
-    Terms { wait_for: Duration::from_secs(30), places: 4, linger: Duration::from_millis(100) };
+const TERMS: Terms = Terms { places: 4, linger: Duration::from_millis(100) };
 
 fn at(millis: i64) -> Timestamp {
     Timestamp::from_micros(millis * 1_000)
@@ -18,7 +17,13 @@ fn target(port: u16) -> SocketAddr {
 }
 
 fn visitor(who: u32) -> Visitor<u32> {
-    Visitor { from: IpAddr::from([10, 0, 0, 1]), target: target(1), may_wake: true, who }
+    Visitor {
+        from: IpAddr::from([10, 0, 0, 1]),
+        target: target(1),
+        may_wake: true,
+        wait_for: Duration::from_secs(30),
+        who,
+    }
 }
 
 fn standing(is_awake: bool) -> Standing {

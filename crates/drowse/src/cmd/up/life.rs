@@ -11,6 +11,7 @@ use drowse_server::fleet::Left;
 use drowse_server::tasks::{Blocking, Tasks};
 use drowse_server::{Fleet, Reconciler};
 use drowse_store::Store;
+use drowse_wire::control::Control;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -76,7 +77,9 @@ pub(super) async fn live(
         };
         reconciler.run(stopped).await;
     });
-    let router = Router::new(Arc::new(fleet.clone()), fleet.clock().reader(), Limits::default());
+    let control: Arc<dyn Control> = Arc::new(fleet.clone());
+    let router = Router::new(&control, &fleet.clock().reader(), Limits::default())
+        .context("cannot start the front door")?;
     let mut life = Life { args, folder, settings, fleet, tasks, router, doors, stop_api, stop_loop, ticking };
     life.doors.apply(bound, &wanted, &life.router).await?;
     let (serving, login) = api.serve(&life.fleet, folder, &life.tasks, life.stop_api.subscribe()).await?;
