@@ -10,26 +10,32 @@
 //! - [`listener`]: ports that outlive workers and restarts
 //! - [`Router`]: all doors; [`Door`]: one worker's, with its gate; [`Pass`]: somebody who was let through
 //! - `gate`, `queue`: the rules, without a clock or a socket
+//! - `tls`: whom a TLS client wants; `names`: where that leads
 //! - `tally`: what is counted
 //!
 //! What must stay true: a connection is counted before the worker is asked for, so that no sleep fits in
 //! between; not a byte reaches a worker that has not answered in its present run; a close in one direction closes
 //! only that direction; past the validity of what the control plane was told, not a byte moves.
 
+mod close;
 mod copy;
 pub mod door;
 mod gate;
 mod keeper;
 pub mod listener;
+mod names;
 mod prove;
 mod queue;
+mod reach;
 pub mod route;
 mod router;
 mod tally;
+mod tls;
 mod turned;
 
 pub use door::{Door, Pass};
 pub use listener::{Leads, Listener};
+pub use names::Names;
 pub use route::Route;
 pub use router::{Closing, Limits, Now, Open, Router};
 pub use tally::Counts;

@@ -2,7 +2,9 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
+use crate::names::Names;
 use crate::route::Route;
 
 /// A port that is ours.
@@ -17,6 +19,8 @@ pub struct Listener {
 pub enum Leads {
     /// All of it to one worker, whatever the bytes are.
     Port(Route),
+    /// By the name that a TLS client asks for.
+    Tls(Arc<Names>),
 }
 
 impl Listener {

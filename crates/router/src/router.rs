@@ -20,9 +20,10 @@ use crate::door::Door;
 use crate::gate::Terms;
 use crate::keeper;
 use crate::listener::{Leads, Listener};
-use crate::route::{Route, Standing, WAIT_FOR};
+use crate::reach::reach;
+use crate::route::WAIT_FOR;
 use crate::tally::Counts;
-use crate::turned::Turned;
+use crate::tls;
 
 /// The injected clock.
 pub type Now = Arc<dyn Fn() -> Timestamp + Send + Sync>;
@@ -254,36 +255,27 @@ async fn accept(
             tokio::time::sleep(ACCEPT_AGAIN).await;
             continue;
         };
-        let Leads::Port(route) = leads.borrow().clone();
+        let leads = leads.borrow().clone();
         let router = router.clone();
         let tasks = router.0.tasks.clone();
         tasks.spawn(async move {
             tokio::select! {
-                () = serve(&router, route, client, from) => {}
+                () = serve(&router, leads, client, from) => {}
                 _ = closed.wait_for(|closing| *closing == Closing::Cut) => {}
             }
         });
     }
 }
 
-async fn serve(router: &Router, route: Route, client: TcpStream, from: SocketAddr) {
-    let may_wake = match route.rules.standing(from.ip()) {
-        Standing::MayWake => true,
-        Standing::MayCome | Standing::Robot => false,
-    };
-    let door = router.door(&route.worker);
-    let reached = tokio::time::timeout(route.rules.wait_for, async {
-        loop {
-            let pass = door.enter(from.ip(), route.target, may_wake).await?;
-            if let Ok(worker) = TcpStream::connect(route.target).await {
-                return Ok::<_, Turned>((pass, worker));
+async fn serve(router: &Router, leads: Leads, client: TcpStream, from: SocketAddr) {
+    match leads {
+        Leads::Port(route) => {
+            if let Ok((pass, worker)) = reach(router, &route, from.ip()).await {
+                // However it ends, both sides have been told by the closing of their sockets.
+                let _ = copy::both_ways(&pass, client, worker).await;
             }
-            door.doubt(route.target);
         }
-    });
-    if let Ok(Ok((pass, worker))) = reached.await {
-        // However it ends, both sides have been told by the closing of their sockets.
-        let _ = copy::both_ways(&pass, client, worker).await;
+        Leads::Tls(names) => tls::serve(router, &names, client, from).await,
     }
 }
 

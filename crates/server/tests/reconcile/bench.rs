@@ -312,6 +312,8 @@ impl Bench {
                 driver: DriverSpec::Sim,
                 listen: is_routed.then(|| SocketAddr::from(([127, 0, 0, 1], 8_000))),
                 target: None,
+                sni: Vec::new(),
+                tls_target: None,
                 price_per_hour: None,
                 paused_price_per_hour: None,
                 is_listed: false,
