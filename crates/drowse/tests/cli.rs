@@ -8,6 +8,8 @@ mod doctor;
 mod help;
 #[path = "cli/server.rs"]
 mod server;
+#[path = "cli/survive.rs"]
+mod survive;
 #[path = "cli/up.rs"]
 mod up;
 

@@ -137,6 +137,7 @@ impl Bench {
             tasks: tasks.clone(),
             crash: CrashPoints::new(move |point| fate.pass(point)),
             replica: format!("life-{}", self.lives),
+            former: Vec::new(),
             file: FileLayers { policy: PolicyBook::new(self.layers.clone()), exemptions: Vec::new() },
             brake: BrakeTerms::default(),
             checks_at_once: CHECKS_AT_ONCE,
