@@ -87,7 +87,7 @@ impl Waiter {
     fn turn(self, why: Turned) {
         match self {
             Self::Task(tell) => drop(tell.send(Err(why))),
-            Self::Pump(mailbox, key) => mailbox.post(Letter::Turned(key)),
+            Self::Pump(mailbox, key) => mailbox.post(Letter::Turned(key, why)),
         }
     }
 }

@@ -2,9 +2,11 @@
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
 
 use rustix::net::{listen, sockopt};
 
+use crate::names::Names;
 use crate::pump::keepalive;
 use crate::route::Route;
 
@@ -23,6 +25,8 @@ pub struct Listener {
 pub enum Leads {
     /// All of it to one worker, whatever the bytes are.
     Port(Route),
+    /// By the name that a TLS client asks for.
+    Tls(Arc<Names>),
 }
 
 impl Listener {

@@ -35,9 +35,10 @@ use crate::queue::Ticket;
 use crate::room::Room;
 use crate::route::Standing;
 use crate::router::{Inside, Now};
+use crate::turned::Turned;
 pub(crate) use conn::Key;
-use conn::{Phase, Side, Watch, Went};
-pub(crate) use mailbox::{Letter, Mailbox};
+use conn::{Came, Phase, Side, Watch, Went};
+pub(crate) use mailbox::{Adopted, Letter, Mailbox};
 use slots::{Slots, Token};
 use way::Kit;
 
@@ -261,7 +262,7 @@ impl Pump {
         };
         match door.arrive(visitor, self.now) {
             Arrived::Passed(pass) => self.passed(key, Some(pass)),
-            Arrived::Turned(_) => self.close(slot),
+            Arrived::Turned(why) => self.turn_away(slot, why),
             Arrived::Waits(ticket) => {
                 match &mut conn.phase {
                     Phase::Waiting(waits) | Phase::Rejoining(waits) => *waits = Some(ticket),
@@ -298,6 +299,19 @@ impl Pump {
         self.close(slot);
     }
 
+    /// Closes, or gives the client back to whoever can tell it why.
+    fn turn_away(&mut self, slot: u32, why: Turned) {
+        if let Some(conn) = self.conns.get_mut(slot)
+            && let Came::FromTask(back) = &mut conn.came
+            && let Some(back) = back.take()
+            && let Ok(client) = conn.client.try_clone()
+        {
+            // Nobody waits for it: it ends.
+            drop(back.send((client, why)));
+        }
+        self.close(slot);
+    }
+
     /// Ends a connection.
     fn close(&mut self, slot: u32) {
         let Some(mut conn) = self.conns.take(slot) else { return };
@@ -309,7 +323,9 @@ impl Pump {
         if conn.is_robot {
             conn.lane.door.robot_left();
         }
-        self.common.room.give_back(&conn.lane.door.held);
+        if matches!(conn.came, Came::ByPort) {
+            self.common.room.give_back(&conn.lane.door.held);
+        }
         // The sockets close with it, and are watched no more.
         drop(conn);
     }
@@ -319,11 +335,12 @@ impl Pump {
         for letter in self.mailbox.take() {
             match letter {
                 Letter::Passed(key, pass) => self.passed(key, pass),
-                Letter::Turned(key) => {
+                Letter::Turned(key, why) => {
                     if self.conns.of(key).is_some() {
-                        self.close(key.slot);
+                        self.turn_away(key.slot, why);
                     }
                 }
+                Letter::Adopt(adopted) => self.adopt(*adopted),
                 Letter::Go(door) => self.each(&door, Self::go_on),
                 Letter::Cut(door) => self.each(&door, |pump, slot| {
                     let pass = pump.conns.get_mut(slot).and_then(|conn| conn.pass.as_ref());

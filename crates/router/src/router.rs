@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::io;
-use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -13,18 +13,22 @@ use drowse_core::id::WorkerId;
 use drowse_wire::control::Control;
 use rustix::fd::OwnedFd;
 use rustix::process::{Resource, getrlimit};
+use tokio::net::TcpStream;
 use tokio::runtime::Handle;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::task::TaskTracker;
 
 use crate::door::Door;
 use crate::gate::Terms;
 use crate::keeper;
 use crate::listener::{Leads, Listener};
-use crate::port::{Lane, Port};
-use crate::pump::{Common, Letter, Mailbox, Pump};
+use crate::port::{Lane, Leading, Port};
+use crate::pump::{Adopted, Common, Letter, Mailbox, Pump};
 use crate::room::Room;
+use crate::route::Route;
 use crate::tally::Counts;
+use crate::tls;
+use crate::turned::Turned;
 
 /// The injected clock.
 pub type Now = Arc<dyn Fn() -> Timestamp + Send + Sync>;
@@ -95,6 +99,8 @@ pub(crate) struct Inside {
     doors: Mutex<HashMap<WorkerId, Arc<Door>>>,
     epochs: AtomicU64,
     ports: AtomicU64,
+    /// Whose turn it is among the pumps.
+    turns: AtomicUsize,
     /// Doors that the housekeeper has to look at.
     listed: Mutex<Vec<Arc<Door>>>,
 }
@@ -134,7 +140,8 @@ impl Open {
 
     /// Leads elsewhere from now on. Connections that were let through go on.
     pub fn lead(&self, leads: Leads) {
-        self.port.set_lane(self.router.lane(leads));
+        let leading = self.router.leading(&leads);
+        self.port.lead(leads, leading);
     }
 
     /// Closes it, as far as that.
@@ -142,6 +149,7 @@ impl Open {
         if how_far >= Closing::NobodyIn {
             drop(self.stop_listening());
         }
+        self.port.closing.send_replace(how_far);
         if how_far == Closing::Cut {
             self.router.0.post_all(|| Letter::CutPort(self.port.id));
         }
@@ -186,6 +194,7 @@ impl Router {
             doors: Mutex::default(),
             epochs: AtomicU64::new(1),
             ports: AtomicU64::new(1),
+            turns: AtomicUsize::new(0),
             listed: Mutex::default(),
         });
         for (number, mailbox) in inside.pumps.iter().enumerate() {
@@ -214,15 +223,47 @@ impl Router {
     pub fn open(&self, listener: Listener, leads: Leads) -> Open {
         let address = listener.address();
         let id = self.0.ports.fetch_add(1, Ordering::Relaxed);
-        let port = Arc::new(Port::new(id, self.lane(leads)));
+        let leading = self.leading(&leads);
+        let port = Arc::new(Port::new(id, leads, leading));
         let socket: Arc<OwnedFd> = Arc::new(listener.socket.into());
         self.0.post_all(|| Letter::Listen(Arc::clone(&port), Arc::clone(&socket)));
         Open { router: self.clone(), port, socket: Mutex::new(Some(socket)), address }
     }
 
-    fn lane(&self, leads: Leads) -> Lane {
-        let Leads::Port(route) = leads;
-        Lane { door: self.door(&route.worker), route }
+    fn leading(&self, leads: &Leads) -> Leading {
+        match leads {
+            Leads::Port(route) => Leading::Straight(Arc::new(self.lane(route))),
+            Leads::Tls(_) => Leading::AsTheySay(leads.clone()),
+        }
+    }
+
+    fn lane(&self, route: &Route) -> Lane {
+        Lane { door: self.door(&route.worker), route: route.clone() }
+    }
+
+    /// Leads a client to a worker after it was listened to, and waits until all is over. If it is turned away, it
+    /// comes back with the reason.
+    pub(crate) async fn pass_on(
+        &self,
+        comer: Comer,
+        said: Vec<u8>,
+        route: &Route,
+    ) -> Result<(), (TcpStream, Turned)> {
+        let Comer { client, from, port } = comer;
+        // The client is gone already if this fails.
+        let Ok(client) = client.into_std() else { return Ok(()) };
+        let (back, turned) = oneshot::channel();
+        let lane = Arc::new(self.lane(route));
+        let adopted = Adopted { client: client.into(), said, from, lane, port, back };
+        let next = self.0.turns.fetch_add(1, Ordering::Relaxed);
+        self.0.pumps[next % self.0.pumps.len()].post(Letter::Adopt(Box::new(adopted)));
+        match turned.await {
+            Ok((client, why)) => match TcpStream::from_std(client.into()) {
+                Ok(client) => Err((client, why)),
+                Err(_) => Ok(()),
+            },
+            Err(_) => Ok(()),
+        }
     }
 
     /// The door of a worker.
@@ -272,6 +313,25 @@ impl Inside {
         self.chores.spawn_on(work(Arc::clone(self)), &self.handle);
     }
 
+    /// Listens to somebody whose words say where they want to go.
+    pub(crate) fn listen_to(self: &Arc<Self>, port: &Arc<Port>, leads: Leads, client: OwnedFd, from: IpAddr) {
+        if !self.room.take(&port.held) {
+            return;
+        }
+        let (router, port) = (Router(Arc::clone(self)), Arc::clone(port));
+        let listening = async move {
+            if let Ok(client) = TcpStream::from_std(client.into()) {
+                let mut closing = port.closing.subscribe();
+                tokio::select! {
+                    () = serve(&router, leads, Comer { client, from, port: port.id }) => {}
+                    _ = closing.wait_for(|closing| *closing == Closing::Cut) => {}
+                }
+            }
+            router.0.room.give_back(&port.held);
+        };
+        self.chores.spawn_on(listening, &self.handle);
+    }
+
     pub(crate) fn keep(self: &Arc<Self>, door: Arc<Door>) {
         self.tasks.spawn_on(keeper::keep(Arc::clone(self), door), &self.handle);
     }
@@ -318,6 +378,23 @@ impl Inside {
                 door.poke();
             }
         }
+    }
+}
+
+/// Somebody who has come by a port.
+#[derive(Debug)]
+pub(crate) struct Comer {
+    pub(crate) client: TcpStream,
+    pub(crate) from: IpAddr,
+    /// By which.
+    pub(crate) port: u64,
+}
+
+async fn serve(router: &Router, leads: Leads, comer: Comer) {
+    match leads {
+        // A pump leads them by itself.
+        Leads::Port(_) => {}
+        Leads::Tls(names) => tls::serve(router, &names, comer).await,
     }
 }
 

@@ -20,6 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use drowse_core::Timestamp;
+use drowse_core::id::WorkerId;
 use drowse_store::{EventFilter, EventId, Resume, StoredEvent};
 use tokio::sync::watch;
 
@@ -109,6 +110,17 @@ impl Fleet {
         self.0.db.read(move |view| Ok(view.events_before(before, limit, &filter.borrow())?)).await
     }
 
+    /// The journal of one worker up to an instant, newest first.
+    pub async fn events_until(
+        &self,
+        id: &WorkerId,
+        at: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<StoredEvent>, ControlError> {
+        let id = id.clone();
+        self.0.db.read(move |view| Ok(view.events_until(&id, at, limit)?)).await
+    }
+
     /// Where a reader of the journal goes on that has seen `last`.
     pub async fn resume_after(&self, last: EventId) -> Result<Resume, ControlError> {
         self.0.db.read(move |view| Ok(view.resume_after(last)?)).await
@@ -122,7 +134,7 @@ impl Fleet {
     /// What happened to a worker in a period: activity, unknown, holds and power.
     pub async fn spans(
         &self,
-        id: &drowse_core::id::WorkerId,
+        id: &WorkerId,
         from: Timestamp,
         until: Timestamp,
     ) -> Result<Vec<drowse_store::Span>, ControlError> {
@@ -135,7 +147,7 @@ impl Fleet {
 #[derive(Clone, Debug, Default)]
 pub struct EventFilterOwned {
     /// Only those of this worker.
-    pub worker: Option<drowse_core::id::WorkerId>,
+    pub worker: Option<WorkerId>,
     /// Only those of this type.
     pub kind: Option<String>,
 }

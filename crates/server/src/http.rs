@@ -49,6 +49,7 @@ use utoipa_axum::routes;
 use crate::auth::{Chance, Rate, Secret};
 use crate::fleet::{ControlError, Fleet};
 
+pub use metrics::reference as metrics_reference;
 pub use openapi::document;
 pub use serve::serve;
 

@@ -30,6 +30,7 @@ use drowse_core::Timestamp;
 use drowse_core::brake::Trouble;
 use drowse_store::{Lane, StoreError};
 
+pub(crate) use act::JUDGED;
 pub(crate) use queue::Queue;
 pub(crate) use work::Work;
 

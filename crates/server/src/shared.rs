@@ -36,6 +36,8 @@ pub struct Parts {
     pub crash: CrashPoints,
     /// The name of this run of the program, new with every start.
     pub replica: String,
+    /// The names of former runs that are known to be over.
+    pub former: Vec<String>,
     /// What the file and the environment say about policy.
     pub file: FileLayers,
     /// When the brake engages.
@@ -60,6 +62,7 @@ pub(crate) struct Shared {
     pub(crate) metrics: Metrics,
     pub(crate) queue: Queue,
     pub(crate) replica: String,
+    pub(crate) former: Vec<String>,
     pub(crate) started_at: Timestamp,
     pub(crate) brake_terms: BrakeTerms,
     /// The intents that this run of the program has opened or taken over.
@@ -79,7 +82,8 @@ pub(crate) struct Shared {
 
 impl Shared {
     pub(crate) fn new(parts: Parts) -> Self {
-        let Parts { store, drivers, clock, tasks, crash, replica, file, brake, checks_at_once } = parts;
+        let Parts { store, drivers, clock, tasks, crash, replica, former, file, brake, checks_at_once } =
+            parts;
         let started_at = clock.now();
         Self {
             db: Db::new(store, tasks.clone(), crash.clone()),
@@ -100,6 +104,7 @@ impl Shared {
             clock,
             tasks,
             replica,
+            former,
             started_at,
         }
     }

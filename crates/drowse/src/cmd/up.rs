@@ -4,10 +4,12 @@
 //! folder and its lock, the database, the ports; only then are workers looked after.
 
 mod api;
+mod crash;
 mod demo;
 mod doors;
 mod folder;
 mod life;
+mod lives;
 mod news;
 mod parts;
 mod settings;
@@ -66,7 +68,7 @@ impl Args {
         let given = self.data.clone().or_else(|| std::env::var_os("DROWSE_DATA").map(PathBuf::from));
         let data = given.unwrap_or_else(|| PathBuf::from("drowse-data"));
         // The demo is thrown away at its end; it must not meet anybody's real data.
-        if self.demo { data.join("demo") } else { data }
+        if self.demo { data.join(drowse_wire::place::DEMO_FOLDER) } else { data }
     }
 }
 

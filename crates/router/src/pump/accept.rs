@@ -10,11 +10,12 @@ use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, acceptfrom_with, connect, socket_with, sockopt};
 
-use super::Pump;
-use super::conn::{Conn, Phase, Watch};
+use super::conn::{Came, Conn, Phase, Watch};
 use super::slots::Token;
 use super::way::Way;
-use crate::port::Port;
+use super::{Adopted, Pump};
+use crate::port::{Lane, Leading, Port};
+use crate::turned::Turned;
 
 /// How many are let in at a port before others have their turn.
 const AT_ONCE: usize = 64;
@@ -51,7 +52,15 @@ impl Pump {
             match acceptfrom_with(&socket, FLAGS) {
                 Ok((client, from)) => {
                     let from = from.and_then(|from| SocketAddr::try_from(from).ok());
-                    self.let_in(&port, client, from.map_or(IpAddr::from([0; 4]), |from| from.ip()));
+                    let from = from.map_or(IpAddr::from([0; 4]), |from| from.ip().to_canonical());
+                    match port.leading() {
+                        Leading::Straight(lane) => self.let_in(port.id, lane, client, from),
+                        Leading::AsTheySay(leads) => {
+                            if let Some(router) = self.common.router.upgrade() {
+                                router.listen_to(&port, leads, client, from);
+                            }
+                        }
+                    }
                 }
                 Err(Errno::AGAIN) => return,
                 // They were gone before they were let in.
@@ -66,19 +75,34 @@ impl Pump {
         }
     }
 
-    fn let_in(&mut self, port: &Port, client: OwnedFd, from: IpAddr) {
-        let lane = port.lane();
+    fn let_in(&mut self, port: u64, lane: Arc<Lane>, client: OwnedFd, from: IpAddr) {
         if !self.common.room.take(&lane.door.held) {
             lane.door.turned_away();
             return;
         }
-        let slot = self.conns.put(Box::new(Conn {
+        let conn = self.stranger(port, lane, client, from);
+        let slot = self.conns.put(conn);
+        self.arrive(slot);
+    }
+
+    /// Lets somebody in who has been listened to.
+    pub(super) fn adopt(&mut self, adopted: Adopted) {
+        let Adopted { client, said, from, lane, port, back } = adopted;
+        let mut conn = self.stranger(port, lane, client, from);
+        conn.up = Way::of_somebody_who_said(said, &mut self.kit);
+        conn.came = Came::FromTask(Some(back));
+        let slot = self.conns.put(conn);
+        self.arrive(slot);
+    }
+
+    fn stranger(&self, port: u64, lane: Arc<Lane>, client: OwnedFd, from: IpAddr) -> Box<Conn> {
+        Box::new(Conn {
             turn: 0,
             phase: Phase::Waiting(None),
             pass: None,
             is_robot: false,
-            from: from.to_canonical(),
-            port: port.id,
+            from,
+            port,
             lane,
             client,
             worker: None,
@@ -92,8 +116,8 @@ impl Pump {
             worker_watch: Watch::Nothing,
             is_kept_alive: false,
             is_busy: false,
-        }));
-        self.arrive(slot);
+            came: Came::ByPort,
+        })
     }
 
     /// Calls the worker for somebody who has passed, and begins to move bytes.
@@ -131,9 +155,10 @@ impl Pump {
         conn.lane.door.doubt(conn.lane.route.target);
         conn.phase = Phase::Waiting(None);
         let pass = conn.pass.take();
-        let is_late = now.since(conn.asked_at) >= conn.lane.route.rules.wait_for;
+        let waited_for = conn.lane.route.rules.wait_for;
+        let is_late = now.since(conn.asked_at) >= waited_for;
         if is_late {
-            self.close(slot);
+            self.turn_away(slot, Turned::Late { waited_for });
         } else {
             self.arrive(slot);
         }

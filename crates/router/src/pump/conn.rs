@@ -8,11 +8,13 @@ use drowse_core::Timestamp;
 use rustix::event::epoll::EventFlags;
 use rustix::fd::OwnedFd;
 use rustix::net::{RecvFlags, recv, sockopt};
+use tokio::sync::oneshot;
 
 use super::way::{Kit, Ran, Stopped, Terms, Way, is_refusal};
 use crate::door::{Door, Pass};
 use crate::port::Lane;
 use crate::queue::Ticket;
+use crate::turned::Turned;
 
 /// How much a client may have said to a worker that has not answered yet in its present run, so that it can be
 /// said again.
@@ -30,6 +32,15 @@ pub(super) enum Side {
 pub(crate) struct Key {
     pub(super) slot: u32,
     pub(super) turn: u32,
+}
+
+/// How it came to be here.
+#[derive(Debug)]
+pub(super) enum Came {
+    /// By a port, and it has taken a place.
+    ByPort,
+    /// From a task that has listened to it first and has its place; it gets the client back if that is turned away.
+    FromTask(Option<oneshot::Sender<(OwnedFd, Turned)>>),
 }
 
 /// Where it stands.
@@ -78,6 +89,7 @@ pub(super) struct Conn {
     pub(super) is_kept_alive: bool,
     /// It is on the list of those who could go on.
     pub(super) is_busy: bool,
+    pub(super) came: Came,
 }
 
 /// What a socket is watched for.

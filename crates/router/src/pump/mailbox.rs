@@ -1,15 +1,17 @@
 //! How a pump is told something by others: a list, and a bell that wakes it.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use super::conn::Key;
 use super::post::Post;
 use crate::door::{Door, Pass};
-use crate::port::Port;
+use crate::port::{Lane, Port};
+use crate::turned::Turned;
 
 /// What a pump is told.
 #[derive(Debug)]
@@ -17,7 +19,9 @@ pub(crate) enum Letter {
     /// Somebody at a gate may pass; `None`: uncounted.
     Passed(Key, Option<Pass>),
     /// Somebody at a gate is turned away.
-    Turned(Key),
+    Turned(Key, Turned),
+    /// Somebody comes who was listened to elsewhere.
+    Adopt(Box<Adopted>),
     /// Those of a door go on.
     Go(Arc<Door>),
     /// Those of a door end whose round is over.
@@ -32,6 +36,20 @@ pub(crate) enum Letter {
     CutPort(u64),
     /// It is over.
     End,
+}
+
+/// Somebody who was listened to before they were led.
+#[derive(Debug)]
+pub(crate) struct Adopted {
+    pub(crate) client: OwnedFd,
+    /// What they have said already.
+    pub(crate) said: Vec<u8>,
+    pub(crate) from: IpAddr,
+    pub(crate) lane: Arc<Lane>,
+    /// By which port they came.
+    pub(crate) port: u64,
+    /// Gets the client back if it is turned away, and is dropped when all is over.
+    pub(crate) back: oneshot::Sender<(OwnedFd, Turned)>,
 }
 
 /// The mailbox of one pump.

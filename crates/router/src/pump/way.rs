@@ -150,6 +150,13 @@ impl Way {
         Self { is_readable: true, ..Self::default() }
     }
 
+    /// One whose source has already said something.
+    pub(super) fn of_somebody_who_said(bytes: Vec<u8>, kit: &mut Kit) -> Self {
+        let mut way = Self::of_a_stranger();
+        way.replay(bytes, kit);
+        way
+    }
+
     /// The end was heard and passed on.
     pub(super) fn is_over(&self) -> bool {
         self.end == End::PassedOn

@@ -89,7 +89,8 @@ fn sentence(kind: &str, doc: &Value) -> String {
     let what = kind.rsplit('.').next().unwrap_or(kind).replace('_', " ");
     let text = |name: &str| doc.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
     let by = text("by").map_or_else(String::new, |by| format!(" by {by}"));
-    let why = text("message").or_else(|| text("reason")).map_or_else(String::new, |why| format!(": {why}"));
+    let why = ["message", "reason", "summary"].into_iter().find_map(text);
+    let why = why.map_or_else(String::new, |why| format!(": {why}"));
     format!("{what}{by}{why}")
 }
 

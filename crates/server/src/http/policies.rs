@@ -2,8 +2,9 @@
 
 use axum::Json;
 use axum::extract::State;
-use drowse_core::policy::{Key, Level, PolicyLayer as Layer, Source, Values};
-use drowse_wire::v1::{ChangePolicy, PolicyChange as Changed, PolicyLayer, PolicyList};
+use drowse_core::policy::{Key, Kind, Level, PolicyLayer as Layer, Source, Values};
+use drowse_wire::problem::Code;
+use drowse_wire::v1::{ChangePolicy, PolicyChange as Changed, PolicyLayer, PolicyList, Role};
 use serde_json::Value;
 
 use super::ApiState;
@@ -74,6 +75,14 @@ async fn apply(
 ) -> Answered<Json<Changed>> {
     let set: Values =
         serde_json::from_value(Value::Object(change.set)).map_err(|error| Failure::invalid("set", error))?;
+    // A hook is a command that runs as Drowse does: whoever may set one may do anything.
+    let command = set.0.keys().find(|key| key.kind() == Kind::Command);
+    if let Some(key) = command.filter(|_| who.role != Role::Admin) {
+        return Err(Failure::new(
+            Code::Forbidden,
+            format!("{key} is a command, which only an admin may set"),
+        ));
+    }
     let reset = change.reset.iter().map(|name| key(name)).collect::<Answered<Vec<Key>>>()?;
     if set.0.is_empty() && reset.is_empty() {
         return Err(Failure::invalid("set", "nothing is to be changed"));

@@ -5,13 +5,15 @@ use std::io;
 use std::net::SocketAddr;
 
 use anyhow::anyhow;
-use drowse_router::{Closing, Leads, Listener, Open, Route, Router};
+use drowse_router::{Closing, Leads, Listener, Open, Router};
 
 /// A port and where it leads.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(super) struct Door {
     pub(super) listen: SocketAddr,
-    pub(super) route: Route,
+    pub(super) leads: Leads,
+    /// Who it is for, for messages.
+    pub(super) whose: String,
 }
 
 /// Doors that stand open.
@@ -29,8 +31,8 @@ impl Doors {
     pub(super) fn bind(&self, wanted: &[Door]) -> anyhow::Result<Bound> {
         let new = wanted.iter().filter(|door| !self.open.contains_key(&door.listen));
         let bound = new.map(|door| {
-            let listener = Listener::bind(door.listen)
-                .map_err(|error| in_use(error, door.listen, &format!("worker {}", door.route.worker)))?;
+            let listener =
+                Listener::bind(door.listen).map_err(|error| in_use(error, door.listen, &door.whose))?;
             Ok((door.clone(), listener))
         });
         bound.collect::<anyhow::Result<_>>().map(Bound)
@@ -54,11 +56,11 @@ impl Doors {
         }
         for door in wanted {
             if let Some(open) = self.open.get(&door.listen) {
-                open.lead(Leads::Port(door.route.clone()));
+                open.lead(door.leads.clone());
             }
         }
         for (door, listener) in bound.0 {
-            let open = router.open(listener, Leads::Port(door.route));
+            let open = router.open(listener, door.leads);
             self.open.insert(door.listen, open);
         }
         Ok(())

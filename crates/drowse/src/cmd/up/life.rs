@@ -19,6 +19,7 @@ use tokio::task::JoinHandle;
 use super::api::Api;
 use super::doors::Doors;
 use super::folder::Folder;
+use super::lives::Lives;
 use super::news::News;
 use super::settings::Settings;
 use super::{Args, demo, parts};
@@ -63,12 +64,14 @@ pub(super) async fn live(
     let doors = Doors::default();
     let wanted = settings.doors();
     let bound = doors.bind(&wanted)?;
-    let (fleet, freezer) = parts::fleet(&settings, folder, store, &tasks)?;
+    let lives = Lives::begin(folder)?;
+    let (fleet, freezer) = parts::fleet(&settings, folder, &lives, store, &tasks)?;
     let mut news = News::new(fleet.clone()).await?;
 
     fleet.sync_listed(settings.listed.clone()).await.context("cannot take on the workers of the file")?;
     let reconciler = Reconciler::new(&fleet);
     reconciler.start().await.context("cannot take over what the last run left")?;
+    lives.have_taken_over(folder)?;
     let (stop_api, stop_loop) = (watch::Sender::new(false), watch::Sender::new(false));
     let mut stopped = stop_loop.subscribe();
     let ticking = tasks.spawn(async move {
