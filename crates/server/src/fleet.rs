@@ -7,6 +7,7 @@
 
 mod act;
 mod brake;
+mod control;
 mod error;
 mod gate;
 mod hold;
@@ -26,7 +27,7 @@ use tokio::sync::watch;
 
 pub use act::{Done, Order};
 pub use error::ControlError;
-pub use gate::WakeRefused;
+pub use gate::{Terms, WakeRefused};
 pub(crate) use hold::journal_ended;
 pub use hold::{LeaseAsked, LeaseGranted};
 pub use leave::Left;

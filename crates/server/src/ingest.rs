@@ -8,6 +8,7 @@
 //! - after its commit a flush looks whom it touched, and who is on the way to sleep is woken.
 
 use std::collections::HashMap;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -24,6 +25,10 @@ pub(crate) const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How long this replica and its router are taken for alive after they last said so.
 const ALIVE_FOR: Duration = Duration::from_secs(15);
+
+/// The front door stops forwarding this long before others take it for gone: a byte that is on its way through
+/// the loop still arrives before that.
+const BEFORE_THE_END: Duration = Duration::from_secs(1);
 
 /// How often they say so.
 const ANNOUNCE_INTERVAL: Duration = Duration::from_secs(5);
@@ -166,7 +171,10 @@ impl Shared {
                 })?;
                 tx.renew_session(&RouterSession { id, started_at, alive_until })
             })
-            .await
+            .await?;
+        let valid_until = now + ALIVE_FOR - BEFORE_THE_END;
+        self.session_until.store(valid_until.as_micros(), Ordering::Release);
+        Ok(())
     }
 
     /// It could not be written: it is kept, and what has arrived since is newer. Whether that is news.

@@ -1,7 +1,7 @@
 //! What the facade, the loop and the ingest have in common.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicI64};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -76,8 +76,8 @@ pub(crate) struct Shared {
     pub(crate) gone: Gone,
     /// When a worker of a region was last scaled down.
     pub(crate) scaled_down: Mutex<HashMap<Option<String>, Timestamp>>,
-    /// Numbers the edges of connection counts.
-    pub(crate) edges: AtomicU64,
+    /// Until when the session of this process's front door is taken for alive, in microseconds.
+    pub(crate) session_until: AtomicI64,
     pub(crate) is_ready: AtomicBool,
     /// How long history is kept.
     pub(crate) keep_for: Mutex<Duration>,
@@ -101,8 +101,7 @@ impl Shared {
             meters: Meters::default(),
             gone: Gone::new(&brake),
             scaled_down: Mutex::default(),
-            // Grows over restarts too: a delayed release of a former life must not look newer.
-            edges: AtomicU64::new(started_at.as_micros().unsigned_abs()),
+            session_until: AtomicI64::new(started_at.as_micros()),
             is_ready: AtomicBool::new(false),
             keep_for: Mutex::new(crate::config::Journal::default().keep),
             brake_terms: brake,

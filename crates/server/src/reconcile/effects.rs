@@ -214,7 +214,7 @@ impl Shared {
     /// Waits until a routed worker accepts connections. A connection proves nothing while a worker is frozen,
     /// but here it runs. `Some`: it ended meanwhile.
     async fn answers(&self, job: &Job<'_>) -> Option<Seen> {
-        let target = job.spec.target.filter(|_| job.picture.worker.is_routed)?;
+        let target = job.spec.target.or(job.spec.tls_target).filter(|_| job.picture.worker.is_routed)?;
         let until = job.deadline(self.clock.now()) - MARGIN;
         while self.clock.now() < until {
             let connected = tokio::time::timeout(PROBE_WITHIN, TcpStream::connect(target)).await;
