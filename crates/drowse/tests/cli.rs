@@ -4,10 +4,14 @@
 mod client;
 #[path = "cli/doctor.rs"]
 mod doctor;
+#[path = "cli/door.rs"]
+mod door;
 #[path = "cli/help.rs"]
 mod help;
 #[path = "cli/server.rs"]
 mod server;
+#[path = "cli/survive.rs"]
+mod survive;
 #[path = "cli/up.rs"]
 mod up;
 

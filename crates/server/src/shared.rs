@@ -1,8 +1,9 @@
 //! What the facade, the loop and the ingest have in common.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicI64};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use drowse_core::Timestamp;
 use drowse_core::brake::{BrakeTerms, GoneTally};
@@ -37,6 +38,8 @@ pub struct Parts {
     pub crash: CrashPoints,
     /// The name of this run of the program, new with every start.
     pub replica: String,
+    /// The names of former runs that are known to be over.
+    pub former: Vec<String>,
     /// What the file and the environment say about policy.
     pub file: FileLayers,
     /// When the brake engages.
@@ -61,6 +64,7 @@ pub(crate) struct Shared {
     pub(crate) metrics: Metrics,
     pub(crate) queue: Queue,
     pub(crate) replica: String,
+    pub(crate) former: Vec<String>,
     pub(crate) started_at: Timestamp,
     pub(crate) brake_terms: BrakeTerms,
     /// The intents that this run of the program has opened or taken over.
@@ -75,14 +79,17 @@ pub(crate) struct Shared {
     pub(crate) gone: Gone,
     /// When a worker of a region was last scaled down.
     pub(crate) scaled_down: Mutex<HashMap<Option<String>, Timestamp>>,
-    /// Numbers the edges of connection counts.
-    pub(crate) edges: AtomicU64,
+    /// Until when the session of this process's front door is taken for alive, in microseconds.
+    pub(crate) session_until: AtomicI64,
     pub(crate) is_ready: AtomicBool,
+    /// How long history is kept.
+    pub(crate) keep_for: Mutex<Duration>,
 }
 
 impl Shared {
     pub(crate) fn new(parts: Parts) -> Self {
-        let Parts { store, drivers, clock, tasks, crash, replica, file, brake, checks_at_once } = parts;
+        let Parts { store, drivers, clock, tasks, crash, replica, former, file, brake, checks_at_once } =
+            parts;
         let started_at = clock.now();
         Self {
             db: Db::new(store, tasks.clone(), crash.clone()),
@@ -98,13 +105,14 @@ impl Shared {
             meters: Meters::default(),
             gone: Gone::new(&brake),
             scaled_down: Mutex::default(),
-            // Grows over restarts too: a delayed release of a former life must not look newer.
-            edges: AtomicU64::new(started_at.as_micros().unsigned_abs()),
+            session_until: AtomicI64::new(started_at.as_micros()),
             is_ready: AtomicBool::new(false),
+            keep_for: Mutex::new(crate::config::Journal::default().keep),
             brake_terms: brake,
             clock,
             tasks,
             replica,
+            former,
             started_at,
         }
     }
@@ -137,9 +145,9 @@ impl Awake {
         lock(&self.0).remove(worker);
     }
 
-    /// The worker as it will be, if this intent has woken it.
-    pub(crate) fn by(&self, worker: &WorkerId, intent: IntentId) -> Option<Worker> {
-        lock(&self.0).get(worker).filter(|(by, _)| *by == intent).map(|(_, worker)| worker.clone())
+    /// The worker as it will be, and the intent that has woken it.
+    pub(crate) fn of(&self, worker: &WorkerId) -> Option<(IntentId, Worker)> {
+        lock(&self.0).get(worker).cloned()
     }
 }
 

@@ -8,6 +8,7 @@ mod reconcile {
     mod driver;
     mod holds;
     mod idle;
+    mod journal;
     mod law;
     mod life;
     mod outside;

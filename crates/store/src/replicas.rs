@@ -1,11 +1,17 @@
 //! The processes that share the database.
 
 use drowse_core::Timestamp;
+use drowse_core::id::WorkerId;
 use serde_json::Value;
 
 use crate::error::StoreError;
-use crate::row::from_json;
+use crate::row::{from_json, worker_id};
+use crate::store::Store;
 use crate::tx::{Tx, View};
+use crate::workers::Locked;
+
+/// How many workers are taken over from a dead replica in one transaction.
+const AT_ONCE: usize = 200;
 
 /// A process that uses the database.
 #[derive(Clone, Debug, PartialEq)]
@@ -68,7 +74,68 @@ impl Tx<'_> {
     }
 }
 
+impl Store {
+    /// A replica is known to be dead, by more than its silence: what it had claimed is free, the connections
+    /// through it have ended, at the latest now, and nobody waits for its evidence.
+    ///
+    /// Its row stays: it tells up to when evidence was taken in.
+    pub fn bury_replica(&self, id: &str, now: Timestamp) -> Result<(), StoreError> {
+        let mut after = String::new();
+        loop {
+            let left = self.read(|t| t.left_by(id, &after, AT_ONCE))?;
+            let Some(last) = left.last() else { break };
+            last.as_str().clone_into(&mut after);
+            self.tx(|t| {
+                for worker in &left {
+                    if let Some(mut locked) = t.lock_worker(worker)? {
+                        locked.take_over(id, now)?;
+                    }
+                }
+                Ok::<_, StoreError>(())
+            })?;
+        }
+        self.tx(|t| {
+            for statement in [
+                "UPDATE replica SET alive_until = $1 WHERE id = $2 AND alive_until > $1",
+                "UPDATE router_session SET alive_until = $1 WHERE id = $2 AND alive_until > $1",
+            ] {
+                t.execute(statement, &[now.into(), id.into()])?;
+            }
+            Ok(())
+        })
+    }
+}
+
+impl Locked<'_> {
+    /// Whatever a dead replica had to do with this worker is over.
+    fn take_over(&mut self, dead: &str, now: Timestamp) -> Result<(), StoreError> {
+        let open = self.tx.connections(self.id())?;
+        for row in open.into_iter().filter(|row| row.session == dead && row.count > 0) {
+            self.set_connections(dead, row.epoch + 1, 0, now)?;
+        }
+        // A new number: a result that is still on its way is void.
+        self.tx.execute(
+            "UPDATE worker SET claim_by = NULL, claim_until = NULL, claim_gen = claim_gen + 1, next_check_at = $1
+             WHERE id = $2 AND claim_by = $3",
+            &[now.into(), self.id().as_str().into(), dead.into()],
+        )?;
+        Ok(())
+    }
+}
+
 impl View<'_> {
+    /// Workers that a replica has claimed or has connections to, by id.
+    fn left_by(&self, replica: &str, after: &str, limit: usize) -> Result<Vec<WorkerId>, StoreError> {
+        self.query(
+            "SELECT id FROM worker WHERE claim_by = $1 AND id > $2
+             UNION
+             SELECT worker_id FROM hold WHERE kind = 'connection' AND owner = $1 AND count > 0 AND worker_id > $2
+             ORDER BY 1 LIMIT $3",
+            &[replica.into(), after.into(), limit.into()],
+            |row| worker_id(row.text(0)?),
+        )
+    }
+
     /// Up to when the evidence of **every** live ingester is written; `None` if there is none.
     pub fn flushed_through(&self, now: Timestamp) -> Result<Option<Timestamp>, StoreError> {
         let found = self.query_one(

@@ -4,10 +4,12 @@
 //! folder and its lock, the database, the ports; only then are workers looked after.
 
 mod api;
+mod crash;
 mod demo;
 mod doors;
 mod folder;
 mod life;
+mod lives;
 mod news;
 mod parts;
 mod settings;
@@ -66,11 +68,12 @@ impl Args {
         let given = self.data.clone().or_else(|| std::env::var_os("DROWSE_DATA").map(PathBuf::from));
         let data = given.unwrap_or_else(|| PathBuf::from("drowse-data"));
         // The demo is thrown away at its end; it must not meet anybody's real data.
-        if self.demo { data.join("demo") } else { data }
+        if self.demo { data.join(drowse_wire::place::DEMO_FOLDER) } else { data }
     }
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    write_log();
     let (folder, settings) = if args.demo {
         let folder = Folder::open(&args.data())?;
         let file = demo::write_config(&folder, args.listen)?;
@@ -94,4 +97,15 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         demo::clear(folder);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What goes wrong behind the scenes goes to stderr, in lines that say when, how bad and what.
+fn write_log() {
+    let log = tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_max_level(tracing::Level::INFO)
+        .with_target(false)
+        .with_ansi(false);
+    // A second one in the same process would be a test's, which has its own.
+    let _ = log.try_init();
 }

@@ -1,7 +1,7 @@
 //! `drowse up` with real processes: what sleeps, what wakes, what survives.
 
 #[path = "up/running.rs"]
-mod running;
+pub(crate) mod running;
 
 use std::net::TcpListener;
 

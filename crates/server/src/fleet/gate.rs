@@ -1,6 +1,6 @@
 //! What the front door asks for: count connections, wake, and tell when the worker answers.
 
-use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use drowse_core::event::Event;
 use drowse_core::id::WorkerId;
@@ -8,6 +8,7 @@ use drowse_core::refusal::Refusal;
 use drowse_core::status::{Status, StatusKind, WakeCause};
 use drowse_core::worker::Worker;
 use drowse_store::{Lane, View};
+use drowse_wire::control::{Edge, EdgeCause};
 
 use super::{ControlError, Fleet};
 
@@ -31,35 +32,47 @@ impl From<ControlError> for WakeRefused {
     }
 }
 
+/// What the policy says to the front door.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Terms {
+    /// After how much silence a connection stops counting; `None`: never.
+    pub connection_idle: Option<Duration>,
+}
+
 impl Fleet {
-    /// Tells of an edge of the count of connections to a worker through this process's front door: 0 → 1 with
-    /// `count` 1 before the first connection is served, 1 → 0 with `count` 0 after the last one has ended. What
-    /// is in between is for the door alone.
+    /// Tells of an edge of the count of connections to a worker through this process's front door: from 0 before
+    /// the first connection is served, to 0 after the last one has ended. What is in between is for the door
+    /// alone.
     ///
     /// The first connection is counted and the worker asked for in one transaction, so that no pause fits in
     /// between. Where `wake_from` forbids it, it is refused and counts as nothing. The caller tells its edges
     /// one after the other.
-    pub async fn connections(&self, id: &WorkerId, count: u64) -> Result<Worker, ControlError> {
-        let epoch = self.0.edges.fetch_add(1, Ordering::Relaxed);
+    pub async fn connections(&self, id: &WorkerId, edge: Edge) -> Result<(Worker, Terms), ControlError> {
         let session = self.0.replica.clone();
-        let ((), worker) = self
+        let (terms, worker) = self
             .0
             .change("connections", Lane::Wake, id, move |change| {
-                if count > 0 {
-                    change.apply(&Event::WakeRequested { cause: WakeCause::Connection })?;
+                match edge.cause {
+                    EdgeCause::Came => {
+                        change.apply(&Event::WakeRequested { cause: WakeCause::Connection })?;
+                    }
+                    EdgeCause::CameToTheAwake => check_is_awake(&change.worker().status)?,
+                    EdgeCause::Left | EdgeCause::FellSilent => {}
                 }
-                change.locked.set_connections(&session, epoch, count, change.now)?;
-                if count == 0 && change.worker().status.kind() == StatusKind::Draining {
+                change.locked.set_connections(&session, edge.epoch, edge.count, change.now)?;
+                if edge.count == 0 && change.worker().status.kind() == StatusKind::Draining {
                     // It goes as soon as nothing holds it. Anybody else is looked at in good time: a hold that
                     // begins or ends puts no deadline forward.
                     change.tx.nudge(change.locked.id(), change.now)?;
                 }
-                Ok(())
+                Ok(Terms { connection_idle: change.resolved.policy.connection_idle })
             })
             .await?;
-        // A connection and its close are activity.
-        self.0.saw_bytes(id);
-        Ok(worker)
+        if edge.cause != EdgeCause::FellSilent {
+            // A connection and its close are activity.
+            self.0.saw_bytes(id);
+        }
+        Ok((worker, terms))
     }
 
     /// Notes bytes of a connection: O(1), written with the next flush. False: nothing can be written just now.
@@ -81,11 +94,6 @@ impl Fleet {
         }
         let was_awake = matches!(worker.status, Status::Running { .. });
         loop {
-            if let Some(intent) = worker.status.intent()
-                && let Some(awake) = self.0.awake.by(id, intent)
-            {
-                worker = awake;
-            }
             let message = match &worker.status {
                 Status::Running { .. } => {
                     if !was_awake {
@@ -116,14 +124,18 @@ impl Fleet {
         }
     }
 
-    /// The worker, to see what it is doing.
-    async fn glance(&self, id: &WorkerId) -> Result<Worker, ControlError> {
+    /// The worker, to see what it is doing. One that the driver says is awake is, written down or not.
+    pub(super) async fn glance(&self, id: &WorkerId) -> Result<Worker, ControlError> {
+        // Before the store: if it is written down by now, the store says so.
+        let awake = self.0.awake.of(id);
         let id = id.clone();
         let read = move |view: &View<'_>| {
             let record = view.worker(&id)?.filter(|record| record.removed_at.is_none());
             record.map(|record| record.without_terms().clone()).ok_or(ControlError::NotFound(id))
         };
-        self.0.db.glance(read).await
+        let worker = self.0.db.glance(read).await?;
+        let is_awake = |(intent, _): &(_, _)| worker.status.intent() == Some(*intent);
+        Ok(awake.filter(is_awake).map_or(worker, |(_, awake)| awake))
     }
 }
 
@@ -144,5 +156,27 @@ const fn is_wanted(status: &Status) -> bool {
         | Status::Terminated { .. }
         | Status::Failed { .. }
         | Status::Unknown { .. } => false,
+    }
+}
+
+/// Whether somebody may come who may not wake it.
+fn check_is_awake(status: &Status) -> Result<(), Refusal> {
+    match status {
+        Status::Running { .. }
+        | Status::Waking { .. }
+        | Status::Provisioning { .. }
+        | Status::Pausing { wake: Some(_), .. }
+        | Status::Stopping { wake: Some(_), .. } => Ok(()),
+        Status::Pausing { .. }
+        | Status::Paused { .. }
+        | Status::Stopping { .. }
+        | Status::Stopped { .. }
+        | Status::Draining { .. }
+        | Status::Terminating { .. }
+        | Status::Terminated { .. }
+        | Status::Failed { .. }
+        | Status::Unknown { .. } => {
+            Err(Refusal::WrongStatus { status: status.kind(), wanted: "woken from there" })
+        }
     }
 }

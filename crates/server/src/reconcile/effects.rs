@@ -263,7 +263,8 @@ impl Shared {
     /// Waits until a routed worker accepts connections. A connection proves nothing while a worker is frozen,
     /// but here it runs. `Some`: it ended meanwhile.
     async fn answers(&self, job: &Job<'_>) -> Option<Seen> {
-        let target = job.subject.spec.target.filter(|_| job.subject.worker.is_routed)?;
+        let subject = &job.subject;
+        let target = subject.spec.target.or(subject.spec.tls_target).filter(|_| subject.worker.is_routed)?;
         let until = job.deadline(self.clock.now()) - MARGIN;
         while self.clock.now() < until {
             let connected = tokio::time::timeout(PROBE_WITHIN, TcpStream::connect(target)).await;
@@ -350,7 +351,8 @@ impl Shared {
     }
 
     /// Nobody knows whether it was done: the worker is looked at soon, and asked again.
-    async fn unanswered(&self, id: &WorkerId, _: &Error) {
+    async fn unanswered(&self, id: &WorkerId, error: &Error) {
+        tracing::warn!(worker = %id, %error, "the driver does not answer");
         self.metrics.count(|counted| counted.driver_errors += 1);
         let (worker, at) = (id.clone(), self.clock.now() + RETRY);
         // Failed: it is due at its deadline in any case.

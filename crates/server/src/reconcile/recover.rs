@@ -3,6 +3,7 @@
 //! - No lease that was alive when we went ends before its own TTL has passed once more.
 //! - A transition that was under way is taken over: the driver is asked what is so, and the rules say whether
 //!   the intent can be vouched for. A pause for idleness cannot: nobody watched meanwhile.
+//! - What a former life had claimed is free, and the connections through it have ended with it.
 //! - Counters begin with a baseline again, so that coverage does, and idleness is counted from there.
 
 use std::sync::Arc;
@@ -33,6 +34,9 @@ impl Shared {
         let away_since = self.db.read(|view| view.ingested_through()).await?;
         if let Some(away_since) = away_since {
             self.db.run("leases", move |store| store.resume_leases(away_since.min(now), now)).await?;
+        }
+        for former in self.former.clone() {
+            self.db.run("bury", move |store| store.bury_replica(&former, now)).await?;
         }
         // Announces this replica: before that nobody can be put to sleep.
         self.flush().await?;

@@ -97,6 +97,7 @@ impl Rig {
             tasks: tasks.clone(),
             crash: CrashPoints::default(),
             replica: "one".to_owned(),
+            former: Vec::new(),
             file: FileLayers { policy: PolicyBook::new(vec![global]), exemptions: Vec::new() },
             brake: BrakeTerms::default(),
             checks_at_once: CHECKS_AT_ONCE,

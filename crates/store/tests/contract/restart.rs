@@ -1,9 +1,10 @@
 //! Rule 9, outages of ours, and that a restart finds everything.
 
 use core::time::Duration;
+use std::collections::BTreeSet;
 
 use drowse_core::lease::{Asked, Credential, LeaseTerms};
-use drowse_store::{Store, StoreError, Tx};
+use drowse_store::{RouterSession, Store, StoreError, Tx};
 use serde_json::json;
 
 use super::support::*;
@@ -87,5 +88,43 @@ fn an_open_intent_survives_the_process() {
         // And it is looked at by then without anybody remembering.
         let due = store.tx(|t| t.claim_due("next", deadline, deadline, 9, None)).unwrap();
         assert_eq!(due.len(), 1);
+    });
+}
+
+/// Whoever holds the lock of the data folder knows that its last owner is dead, and need not wait for its silence.
+#[test]
+fn what_a_dead_replica_left_is_free_at_once_and_what_others_have_is_not() {
+    on_both(|database| {
+        let store = with_worker(database, "web");
+        for name in ["api", "zzz"] {
+            register(&store, name);
+        }
+        for (replica, worker, flushed) in [("dead", "web", 200), ("alive", "zzz", 400)] {
+            let session = RouterSession { id: replica.into(), started_at: at(0), alive_until: at(500) };
+            ingester(&store, replica, at(flushed));
+            store
+                .tx(|t| {
+                    t.renew_session(&session)?;
+                    t.claim(&id(worker), replica, at(300), at(330))?;
+                    let mut locked = t.lock_worker(&id(worker))?.unwrap();
+                    locked.set_connections(replica, 7, 1, at(300))
+                })
+                .unwrap();
+        }
+        let flushed = |now| store.read(|t| t.flushed_through(at(now))).unwrap();
+        assert_eq!(flushed(310), Some(at(200)), "the dead one is waited for");
+
+        store.bury_replica("dead", at(310)).unwrap();
+        store.bury_replica("nobody", at(310)).unwrap();
+        assert_eq!(flushed(310), Some(at(400)));
+        let free = store.tx(|t| t.claim_due("next", at(310), at(340), 9, None)).unwrap();
+        let free: BTreeSet<&str> = free.iter().map(|claimed| claimed.worker.as_str()).collect();
+        assert_eq!(free, ["api", "web"].into());
+        let found = record(&store, "web");
+        assert_eq!((found.claim_by.as_deref(), found.hold_ended_at), (Some("next"), Some(at(310))));
+        let is_held = |name| !store.read(|t| t.holds(&id(name), at(311))).unwrap().is_empty();
+        assert!(!is_held("web") && is_held("zzz"));
+        assert_eq!(store.read(|t| t.connections(&id("web"))).unwrap()[0].count, 0, "ended, and not unknown");
+        assert_eq!(store.read(|t| t.ingested_through()).unwrap(), Some(at(1_000)), "the row is still there");
     });
 }

@@ -2,14 +2,16 @@
 
 use std::fmt::Write as _;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
+use drowse_router::{Closing, Limits, Router};
 use drowse_server::fleet::Left;
-use drowse_server::gate::Closing;
 use drowse_server::tasks::{Blocking, Tasks};
 use drowse_server::{Fleet, Reconciler};
 use drowse_store::Store;
+use drowse_wire::control::Control;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -17,6 +19,7 @@ use tokio::task::JoinHandle;
 use super::api::Api;
 use super::doors::Doors;
 use super::folder::Folder;
+use super::lives::Lives;
 use super::news::News;
 use super::settings::Settings;
 use super::{Args, demo, parts};
@@ -38,8 +41,7 @@ struct Life<'a> {
     settings: Settings,
     fleet: Fleet,
     tasks: Tasks,
-    /// Connections are waited for on their own: the tasks of the fleet go on after them.
-    connections: Tasks,
+    router: Router,
     doors: Doors,
     stop_api: watch::Sender<bool>,
     stop_loop: watch::Sender<bool>,
@@ -61,13 +63,15 @@ pub(super) async fn live(
     let address = api.address;
     let doors = Doors::default();
     let wanted = settings.doors();
-    let bound = doors.bind(&wanted).await?;
-    let (fleet, freezer) = parts::fleet(&settings, folder, store, &tasks)?;
+    let bound = doors.bind(&wanted)?;
+    let lives = Lives::begin(folder)?;
+    let (fleet, freezer) = parts::fleet(&settings, folder, &lives, store, &tasks)?;
     let mut news = News::new(fleet.clone()).await?;
 
     fleet.sync_listed(settings.listed.clone()).await.context("cannot take on the workers of the file")?;
     let reconciler = Reconciler::new(&fleet);
     reconciler.start().await.context("cannot take over what the last run left")?;
+    lives.have_taken_over(folder)?;
     let (stop_api, stop_loop) = (watch::Sender::new(false), watch::Sender::new(false));
     let mut stopped = stop_loop.subscribe();
     let ticking = tasks.spawn(async move {
@@ -76,10 +80,11 @@ pub(super) async fn live(
         };
         reconciler.run(stopped).await;
     });
-    let connections = Tasks::new(Blocking::Threads);
-    let mut life =
-        Life { args, folder, settings, fleet, tasks, connections, doors, stop_api, stop_loop, ticking };
-    life.doors.apply(bound, &wanted, &life.fleet, &life.connections).await?;
+    let control: Arc<dyn Control> = Arc::new(fleet.clone());
+    let router = Router::new(&control, &fleet.clock().reader(), Limits::default())
+        .context("cannot start the front door")?;
+    let mut life = Life { args, folder, settings, fleet, tasks, router, doors, stop_api, stop_loop, ticking };
+    life.doors.apply(bound, &wanted, &life.router).await?;
     let (serving, login) = api.serve(&life.fleet, folder, &life.tasks, life.stop_api.subscribe()).await?;
     let workers = life.settings.listed.len();
     output::talk(&format!(
@@ -136,11 +141,12 @@ impl Life<'_> {
             bail!("[server] changes with a restart only");
         }
         let wanted = new.doors();
-        let bound = self.doors.bind(&wanted).await?;
+        let bound = self.doors.bind(&wanted)?;
         self.fleet.reload(new.layers(), "file").await?;
         self.fleet.sync_listed(new.listed.clone()).await?;
+        self.fleet.keep_history_for(new.config.journal.keep);
         self.settings = new;
-        self.doors.apply(bound, &wanted, &self.fleet, &self.connections).await
+        self.doors.apply(bound, &wanted, &self.router).await
     }
 
     /// Ends: nobody new is let in, who is in may finish, nothing is decided any more, nothing stays frozen.
@@ -151,7 +157,7 @@ impl Life<'_> {
         self.doors.close(Closing::NobodyIn);
         tokio::select! {
             () = async {
-                self.connections.finish().await;
+                self.router.finish().await;
                 // Nobody can order a pause any more.
                 let _ = serving.await;
             } => {}
@@ -160,7 +166,7 @@ impl Life<'_> {
             () = ends.next() => {}
         }
         self.doors.close(Closing::Cut);
-        let _ = tokio::time::timeout(CUT_FOR, self.connections.finish()).await;
+        let _ = tokio::time::timeout(CUT_FOR, self.router.finish()).await;
         if self.args.demo {
             demo::end_workers(&self.fleet, &self.settings).await;
         }

@@ -6,12 +6,13 @@ use anyhow::Context as _;
 use drowse_drivers::process::{self, ProcessDriver, cgroup};
 use drowse_server::clock::Clock;
 use drowse_server::config::Database;
-use drowse_server::crash::CrashPoints;
 use drowse_server::tasks::Tasks;
 use drowse_server::{CHECKS_AT_ONCE, Drivers, Fleet, Parts};
 use drowse_store::{Epoch, Options, Store};
 
-use super::folder::{Folder, hex, random};
+use super::crash;
+use super::folder::{Folder, random};
+use super::lives::Lives;
 use super::settings::Settings;
 use crate::cmd::EXEC;
 
@@ -61,6 +62,7 @@ fn percent(text: &str) -> String {
 pub(super) fn fleet(
     settings: &Settings,
     folder: &Folder,
+    lives: &Lives,
     store: Store,
     tasks: &Tasks,
 ) -> anyhow::Result<(Fleet, String)> {
@@ -80,11 +82,13 @@ pub(super) fn fleet(
         drivers: Drivers::default().with(Arc::new(process)),
         clock,
         tasks: tasks.clone(),
-        crash: CrashPoints::default(),
-        replica: hex(&random::<8>()?),
+        crash: crash::points()?,
+        replica: lives.own().to_owned(),
+        former: lives.former().to_vec(),
         file: settings.layers(),
         brake: settings.config.brake,
         checks_at_once: CHECKS_AT_ONCE,
     });
+    fleet.keep_history_for(settings.config.journal.keep);
     Ok((fleet, freezer))
 }

@@ -17,7 +17,10 @@ const PATIENCE: Duration = Duration::from_secs(90);
 
 /// A folder with a configuration. Ends the workers that are left when it goes.
 pub(crate) struct Folder {
-    folder: TempDir,
+    place: TempDir,
+    /// What every start in it is given beside its own arguments.
+    pub(crate) args: Vec<String>,
+    pub(crate) variables: Vec<(String, String)>,
 }
 
 /// A worker's two ports.
@@ -29,7 +32,8 @@ pub(crate) struct Ports {
 
 impl Folder {
     pub(crate) fn new() -> Self {
-        let folder = Self { folder: tempfile::tempdir().expect("a folder for temporary files") };
+        let place = tempfile::tempdir().expect("a folder for temporary files");
+        let folder = Self { place, args: Vec::new(), variables: Vec::new() };
         folder.rewrite(|_| String::new());
         folder
     }
@@ -53,19 +57,25 @@ impl Folder {
     }
 
     pub(crate) fn rewrite(&self, change: impl FnOnce(String) -> String) {
-        let file = self.folder.path().join("drowse.toml");
+        let file = self.place.path().join("drowse.toml");
         let old = fs::read_to_string(&file).unwrap_or_default();
         fs::write(file, change(old)).expect("the folder is ours");
     }
 
+    /// Where a file of ours lies.
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.place.path().canonicalize().expect("the folder is there").join(name)
+    }
+
     pub(crate) fn data(&self) -> PathBuf {
-        self.folder.path().canonicalize().expect("the folder is there").join("data")
+        self.file("data")
     }
 
     fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_drowse"));
-        command.arg("up").args(args).current_dir(self.folder.path()).env_clear();
+        command.arg("up").args(args).args(&self.args).current_dir(self.place.path()).env_clear();
         command.env("DROWSE_DATA", self.data()).stdin(Stdio::null());
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         command
     }
 
@@ -149,6 +159,11 @@ impl Up {
 
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Whether it has ended.
+    pub(crate) fn is_over(&mut self) -> bool {
+        !matches!(self.child.try_wait(), Ok(None))
     }
 
     pub(crate) fn hang_up(&self) {

@@ -1,0 +1,23 @@
+//! `drowse up` dies and has bad surroundings: whatever happens, nobody waits at a frozen worker, nothing is stuck,
+//! nothing is lost, and nothing is paused that should not be.
+
+#![expect(clippy::unwrap_used, reason = "all of this is tests, its helpers too")]
+
+#[path = "survive/act.rs"]
+mod act;
+#[path = "survive/chance.rs"]
+mod chance;
+#[path = "../../../store/tests/contract/cluster.rs"]
+mod cluster;
+#[path = "../../../server/tests/reconcile/journal.rs"]
+mod journal;
+#[path = "survive/law.rs"]
+mod law;
+#[path = "survive/points.rs"]
+mod points;
+#[path = "survive/stand.rs"]
+mod stand;
+#[path = "survive/truth.rs"]
+mod truth;
+#[path = "survive/wait.rs"]
+mod wait;

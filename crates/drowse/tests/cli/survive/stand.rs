@@ -1,0 +1,217 @@
+//! One `drowse up` with its workers, its database and its crash points, which lives several times.
+
+use std::fs;
+use std::io::{self, Read as _, Write as _};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use drowse_core::id::WorkerId;
+use drowse_core::worker::Worker;
+use drowse_store::{Epoch, EventFilter, Options, Store, StoreError, StoredEvent};
+use serde_json::Value;
+
+use super::cluster::{self, Cluster};
+use super::wait::until_or;
+use crate::up::running::{Folder, Up};
+
+/// On which engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Engine {
+    Sqlite,
+    Postgres,
+}
+
+pub(crate) struct Stand {
+    pub(crate) folder: Folder,
+    host: Ipv4Addr,
+    url: String,
+    /// Of PostgreSQL: a server that goes on while Drowse is dead.
+    kept: OnceLock<Store>,
+    /// Kept while its database is in use.
+    cluster: Option<Arc<Cluster>>,
+}
+
+/// Whoever waits this long waits in vain. More than any deadline of Drowse's own door.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// Fixed, because each stand has an address of its own.
+const DOORS: u16 = 8_000;
+const TARGETS: u16 = 9_000;
+
+impl Stand {
+    /// Nothing runs yet, and there are no workers.
+    pub(crate) fn new(engine: Engine) -> Self {
+        let cluster = (engine == Engine::Postgres).then(cluster::running);
+        let url = match &cluster {
+            Some(cluster) => cluster.url(&cluster.database()),
+            None => "sqlite://drowse.db".to_owned(),
+        };
+        let mut folder = Folder::new();
+        let crash = folder.data().with_file_name("crash");
+        fs::create_dir(&crash).unwrap();
+        folder.args = vec!["--database".to_owned(), url.clone()];
+        folder.variables = vec![("DROWSE_CRASH_DIR".to_owned(), crash.display().to_string())];
+        Self { folder, host: own_host(), url, kept: OnceLock::new(), cluster }
+    }
+
+    /// Lists a worker, by its number, with these lines of policy.
+    pub(crate) fn worker(&self, number: u16, policy: &str) {
+        let (program, name) = (env!("CARGO_BIN_EXE_drowse"), name(number));
+        let (door, target) = (self.door(number), self.target(number));
+        self.folder.append(&format!(
+            "[[worker]]\nid = \"{name}\"\ndriver = \"process\"\n\
+             command = [\"{program}\", \"__demo-worker\", \"{name}\", \"{target}\"]\n\
+             listen = \"{door}\"\ntarget = \"{target}\"\n{policy}\n"
+        ));
+    }
+
+    pub(crate) fn door(&self, number: u16) -> SocketAddr {
+        (self.host, DOORS + number).into()
+    }
+
+    pub(crate) fn target(&self, number: u16) -> SocketAddr {
+        (self.host, TARGETS + number).into()
+    }
+
+    pub(crate) fn up(&self) -> Up {
+        self.folder.up(&[])
+    }
+
+    /// Connects to a worker as anybody would, and reads its whole answer.
+    pub(crate) fn ask(&self, number: u16) -> io::Result<String> {
+        let answer = http(self.door(number), "GET / HTTP/1.1\r\nhost: web\r\nconnection: close\r\n\r\n")?;
+        if answer.contains(&format!("hello from {}", name(number))) {
+            return Ok(answer);
+        }
+        Err(io::Error::other(format!("no answer of the worker: {answer:?}")))
+    }
+
+    /// Asks the API; the status and the body.
+    pub(crate) fn api(&self, method: &str, path: &str, body: &str) -> io::Result<(u16, Value)> {
+        let read = |name: &str| fs::read_to_string(self.folder.data().join(name));
+        let (address, token) = (read("address")?, read("admin-token")?);
+        let address = address.trim().strip_prefix("http://").and_then(|address| address.parse().ok());
+        let address: SocketAddr = address.ok_or_else(|| io::Error::other("no address"))?;
+        let answer = http(
+            address,
+            &format!(
+                "{method} {path} HTTP/1.1\r\nhost: drowse\r\nconnection: close\r\nauthorization: Bearer {}\r\n\
+                 content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+                token.trim(),
+                body.len()
+            ),
+        )?;
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
+        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
+        let status = status.ok_or_else(|| io::Error::other(format!("no status: {answer:?}")))?;
+        Ok((status, serde_json::from_str(body).unwrap_or_default()))
+    }
+
+    /// A person's order, over whatever holds the worker.
+    pub(crate) fn order(&self, number: u16, what: &str) -> io::Result<(u16, Value)> {
+        self.api("POST", &format!("/api/v1/workers/{}/{what}", name(number)), r#"{"force":true}"#)
+    }
+
+    /// What Drowse says that a worker is doing.
+    pub(crate) fn status(&self, number: u16) -> io::Result<String> {
+        let (code, body) = self.api("GET", &format!("/api/v1/workers/{}", name(number)), "")?;
+        match body["status"].as_str() {
+            Some(status) if code == 200 => Ok(status.to_owned()),
+            _ => Err(io::Error::other(format!("{code}: {body}"))),
+        }
+    }
+
+    #[track_caller]
+    pub(crate) fn wait_for(&self, number: u16, wanted: &str) {
+        let look = || match self.status(number) {
+            Ok(status) if status == wanted => Ok(()),
+            other => Err(format!("{other:?}")),
+        };
+        until_or(&format!("{} is {wanted}", name(number)), look, || self.story(number));
+    }
+
+    /// A worker and its journal, at one instant.
+    pub(crate) fn books(&self, number: u16) -> Result<(Worker, Vec<StoredEvent>), StoreError> {
+        let store = match self.kept.get() {
+            Some(store) => store.clone(),
+            None => self.open()?,
+        };
+        let id = WorkerId::new(&name(number)).unwrap();
+        store.read(|view| {
+            let record = view.worker(&id)?.ok_or_else(|| StoreError::NoWorker(id.clone()))?;
+            let filter = EventFilter { worker: Some(&id), kind: None };
+            Ok((record.without_terms().clone(), view.events_after(0, 100_000, &filter)?))
+        })
+    }
+
+    /// A file is opened anew each time, and only while Drowse runs: whoever opens one that was left behind recovers
+    /// it, and that is what Drowse shall do.
+    fn open(&self) -> Result<Store, StoreError> {
+        let options = Options { connections: 1, create: false, ..Options::new(Epoch(0)) };
+        let store = Store::open(&self.url, &self.folder.data(), &options)?;
+        if self.cluster.is_some() {
+            let _ = self.kept.set(store.clone());
+        }
+        Ok(store)
+    }
+
+    /// The journal of a worker, for messages.
+    pub(crate) fn story(&self, number: u16) -> String {
+        let books = self.books(number);
+        let Ok((worker, journal)) = books else { return format!("{books:?}") };
+        let line = |stored: &StoredEvent| {
+            let event = &stored.event;
+            format!("\n  {} {} {} {}", stored.seq, event.at, event.kind, event.doc)
+        };
+        format!("{:?}{}", worker.status, journal.iter().map(line).collect::<String>())
+    }
+
+    fn crash(&self, file: &str) -> PathBuf {
+        self.folder.data().with_file_name("crash").join(file)
+    }
+
+    /// Lets it die the `nth` time that it passes a point from now on.
+    pub(crate) fn arm(&self, point: &str, nth: usize) {
+        let new = self.crash("die-at.new");
+        fs::write(&new, format!("{point} {nth}\n")).unwrap();
+        fs::rename(new, self.crash("die-at")).unwrap();
+    }
+
+    pub(crate) fn disarm(&self) {
+        let _ = fs::remove_file(self.crash("die-at"));
+    }
+
+    /// The crash points that were passed since the file had this length; all, from 0 on.
+    pub(crate) fn passed(&self, since: usize) -> Vec<String> {
+        let text = fs::read_to_string(self.crash("passed")).unwrap_or_default();
+        text.get(since..).unwrap_or_default().lines().map(str::to_owned).collect()
+    }
+
+    pub(crate) fn passed_length(&self) -> usize {
+        fs::metadata(self.crash("passed")).map_or(0, |file| usize::try_from(file.len()).unwrap())
+    }
+}
+
+pub(crate) fn name(number: u16) -> String {
+    format!("w{number}")
+}
+
+/// A loopback address that no other stand of any test has: ports need not be looked for, and none is taken by
+/// somebody's outgoing connection while Drowse is away.
+fn own_host() -> Ipv4Addr {
+    static NEXT: AtomicU8 = AtomicU8::new(1);
+    let [.., high, low] = std::process::id().to_be_bytes();
+    Ipv4Addr::new(127, NEXT.fetch_add(1, Ordering::Relaxed), high, low)
+}
+
+fn http(address: SocketAddr, request: &str) -> io::Result<String> {
+    let mut stream = TcpStream::connect(address)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.write_all(request.as_bytes())?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    Ok(answer)
+}

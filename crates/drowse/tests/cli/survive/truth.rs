@@ -1,0 +1,69 @@
+//! What the kernel says about a worker, without asking Drowse.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use drowse_core::worker::Power;
+
+/// The processes of the demo worker that answers at `target`, and whether each is frozen.
+pub(crate) fn processes(target: SocketAddr) -> Vec<(u32, bool)> {
+    let target = target.to_string();
+    let of_worker = |pid: &u32| {
+        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let words: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();
+        words.get(1) == Some(&&b"__demo-worker"[..]) && words.get(3) == Some(&target.as_bytes())
+    };
+    let pids = fs::read_dir("/proc").unwrap().flatten();
+    let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(of_worker);
+    pids.filter_map(|pid| Some((pid, is_frozen(pid)?))).collect()
+}
+
+/// What Drowse should believe.
+pub(crate) fn power(target: SocketAddr) -> Power {
+    match processes(target).as_slice() {
+        [] => Power::Stopped,
+        [(_, false)] => Power::Running,
+        [(_, true)] => Power::Paused,
+        several => panic!("one worker is several processes: {several:?}"),
+    }
+}
+
+/// By any of the freezers; `None`: it is gone.
+fn is_frozen(pid: u32) -> Option<bool> {
+    let state = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let state = state.rsplit_once(')')?.1.trim_start().chars().next()?;
+    if state == 'Z' {
+        return None;
+    }
+    let cgroups = fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
+    let by_cgroup = cgroups.lines().any(|line| {
+        let mut parts = line.splitn(3, ':').skip(1);
+        let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else { return false };
+        let says = |file: &str, what: &str| {
+            let text = mount(controllers).map(|mount| mount.join(&path[1..]).join(file));
+            let text = text.and_then(|file| fs::read_to_string(file).ok()).unwrap_or_default();
+            text.lines().any(|line| line == what)
+        };
+        match controllers {
+            "" => says("cgroup.events", "frozen 1"),
+            "freezer" => says("freezer.state", "FROZEN"),
+            _ => false,
+        }
+    });
+    Some(by_cgroup || state == 'T')
+}
+
+/// Where the hierarchy of a controller is mounted; of none, the unified one.
+fn mount(controller: &str) -> Option<PathBuf> {
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
+    mounts.lines().find_map(|line| {
+        let fields: Vec<&str> = line.split(' ').collect();
+        let [_, place, kind, options, ..] = fields.as_slice() else { return None };
+        let is_it = match controller {
+            "" => *kind == "cgroup2",
+            _ => *kind == "cgroup" && options.split(',').any(|option| option == controller),
+        };
+        is_it.then(|| PathBuf::from(place))
+    })
+}

@@ -1,0 +1,34 @@
+//! Waits for a state, with the last one seen in the message.
+
+use std::time::Duration;
+
+/// The pause between two looks.
+const LOOK_EVERY: Duration = Duration::from_millis(15);
+
+/// So many that only what never comes takes them: at least a minute and a half.
+const MOST_LOOKS: usize = 6_000;
+
+/// Looks until it is so. The error is what was seen instead.
+#[track_caller]
+pub(crate) fn until<T>(what: &str, look: impl FnMut() -> Result<T, String>) -> T {
+    until_or(what, look, String::new)
+}
+
+/// The same with a story for the message, which is asked for once it is clear that there will be one.
+#[track_caller]
+pub(crate) fn until_or<T>(
+    what: &str,
+    mut look: impl FnMut() -> Result<T, String>,
+    story: impl FnOnce() -> String,
+) -> T {
+    let mut last = String::new();
+    for _ in 0..MOST_LOOKS {
+        match look() {
+            Ok(found) => return found,
+            Err(seen) => last = seen,
+        }
+        // Nobody unparks this thread, so this is a pause.
+        std::thread::park_timeout(LOOK_EVERY);
+    }
+    panic!("it did not come to be that {what}; last seen: {last}\n{}", story());
+}
