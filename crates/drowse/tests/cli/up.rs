@@ -100,6 +100,29 @@ fn two_never_share_a_data_folder() {
 }
 
 #[test]
+fn two_never_share_a_database_and_the_death_of_one_makes_room_at_once() {
+    for database in ["sqlite", "postgres"] {
+        let cluster = crate::survive::cluster::running();
+        let (mut one, mut other) = (Folder::new(), Folder::new());
+        let url = match database {
+            "sqlite" => format!("sqlite://{}", one.data().with_file_name("shared.db").display()),
+            _ => cluster.url(&cluster.database()),
+        };
+        for folder in [&mut one, &mut other] {
+            folder.args = vec!["--database".to_owned(), url.clone()];
+        }
+        let up = one.up(&[]);
+        let output = other.fails(&["--listen", "127.0.0.1:0"]);
+        let told = text(&output.stderr);
+        let end = ": another Drowse looks after this database already; two cannot share one yet\n";
+        assert!(told.starts_with("drowse: cannot open the database ") && told.ends_with(end), "{told}");
+        assert_eq!(told.lines().count(), 1, "{told}");
+        up.kill();
+        let _up = other.up(&[]);
+    }
+}
+
+#[test]
 fn a_port_in_use_is_named_with_whose_it_was_to_be() {
     let folder = Folder::new();
     let web = folder.worker("web", "2s");

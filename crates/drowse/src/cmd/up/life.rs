@@ -4,12 +4,11 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use drowse_server::fleet::Left;
 use drowse_server::gate::Closing;
 use drowse_server::tasks::{Blocking, Tasks};
 use drowse_server::{Fleet, Reconciler};
-use drowse_store::Store;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -19,6 +18,7 @@ use super::doors::Doors;
 use super::folder::Folder;
 use super::lives::Lives;
 use super::news::News;
+use super::parts::Memory;
 use super::settings::Settings;
 use super::{Args, demo, parts};
 use crate::output;
@@ -52,10 +52,11 @@ pub(super) async fn live(
     args: &Args,
     folder: &Folder,
     settings: Settings,
-    store: Store,
+    memory: &Memory,
 ) -> anyhow::Result<()> {
     // First of all: a signal that comes during the start ends it cleanly too.
     let mut ends = Ends::new()?;
+    let mut is_lost = memory.is_lost.subscribe();
     let mut hangups = signal(SignalKind::hangup()).context("cannot wait for signals")?;
     let tasks = Tasks::new(Blocking::Threads);
     let api = Api::bind(settings.config.server.listen, args.plain_http).await?;
@@ -64,7 +65,7 @@ pub(super) async fn live(
     let wanted = settings.doors();
     let bound = doors.bind(&wanted).await?;
     let lives = Lives::begin(folder)?;
-    let (fleet, freezer) = parts::fleet(&settings, folder, &lives, store, &tasks)?;
+    let (fleet, freezer) = parts::fleet(&settings, folder, &lives, memory.store.clone(), &tasks)?;
     let mut news = News::new(fleet.clone()).await?;
 
     fleet.sync_listed(settings.listed.clone()).await.context("cannot take on the workers of the file")?;
@@ -103,6 +104,9 @@ pub(super) async fn live(
                 () = ends.next() => break Ok(()),
                 _ = hangups.recv() => life.reload().await,
                 ended = &mut life.ticking => break ended.context("the loop has failed"),
+                _ = is_lost.wait_for(|is_lost| *is_lost) => {
+                    break Err(anyhow!("another Drowse has taken the database over while it did not answer"));
+                }
                 () = &mut telling => {}
             }
         }
