@@ -202,6 +202,13 @@ impl Shared {
         let call =
             if how == "thaw" { job.driver.thaw(job.id, within) } else { job.driver.start(job.id, within) };
         let answer = self.hands.call(how, call).await;
+        // It was done, and was over before anybody could look.
+        if let Ok(Acted::Done(Seen {
+            power: Power::Stopped, exit_code: Some(code), boot: Some(boot), ..
+        })) = answer
+        {
+            return self.answer(job.id, Event::Exited { boot, code }).await;
+        }
         let Some(seen) = self.settled(job, intent, answer, &[Power::Running]).await else { return };
         let event = match self.answers(job).await {
             None => Event::DriverReady { intent, boot: seen.boot, started_at: seen.boot_started_at },
