@@ -55,6 +55,7 @@ pub use server::{Database, Server};
 pub use source::Place;
 pub use suggest::nearest;
 pub use worker::{Boot, CmlAccess, CmlTls, Container, Driver, Target, Worker};
+pub(crate) use worker::{leads_to, listens_twice};
 
 use policy::Layers;
 use problem::Report;

@@ -1,6 +1,6 @@
 //! What the facade, the loop and the ingest have in common.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -75,6 +75,8 @@ pub(crate) struct Shared {
     pub(crate) gone: Gone,
     /// When a worker of a region was last scaled down.
     pub(crate) scaled_down: Mutex<HashMap<Option<String>, Timestamp>>,
+    /// Who leaves the books as soon as it runs.
+    pub(crate) leaving: Mutex<BTreeSet<WorkerId>>,
     /// Numbers the edges of connection counts.
     pub(crate) edges: AtomicU64,
     pub(crate) is_ready: AtomicBool,
@@ -98,6 +100,7 @@ impl Shared {
             meters: Meters::default(),
             gone: Gone::new(&brake),
             scaled_down: Mutex::default(),
+            leaving: Mutex::default(),
             // Grows over restarts too: a delayed release of a former life must not look newer.
             edges: AtomicU64::new(started_at.as_micros().unsigned_abs()),
             is_ready: AtomicBool::new(false),

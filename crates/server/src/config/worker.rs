@@ -25,6 +25,7 @@ use super::suggest::nearest;
 pub use driver::{Boot, CmlAccess, CmlTls, Container, Driver};
 pub(super) use driver::{CML, DOCKER, EC2, PROCESS, QEMU};
 use taken::{Taken, Thing, thing};
+pub(crate) use taken::{leads_to, listens_twice};
 
 /// A worker that the file lists.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -171,6 +172,7 @@ pub(super) fn read_all(
             workers.push(worker);
         }
     }
+    taken.check_targets(report);
     workers
 }
 
@@ -204,6 +206,9 @@ fn read(report: &mut Report<'_>, node: &Node<'_>, layers: &mut Layers, taken: &m
     let span = section.span();
     if let (Some(id), Some(listen)) = (&id, listen) {
         taken.take_port(report, &section, listen, id);
+    }
+    if let Some(Target::Address(target)) = target {
+        taken.note_target(&section, target);
     }
     if let (Some(id), Some(thing)) = (&id, driver.as_ref().and_then(|driver| thing(driver, &selectors))) {
         taken.take(report, &section, thing.field(), thing, id);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
 use drowse_server::fleet::Left;
-use drowse_server::gate::Closing;
+use drowse_server::gate::{Closing, Door};
 use drowse_server::tasks::{Blocking, Tasks};
 use drowse_server::{Fleet, Reconciler};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -62,8 +62,8 @@ pub(super) async fn live(
     let api = Api::bind(settings.config.server.listen, args.plain_http).await?;
     let address = api.address;
     let doors = Doors::default();
-    let wanted = settings.doors();
-    let bound = doors.bind(&wanted).await?;
+    let listed = settings.doors();
+    let bound = doors.bind(&listed).await?;
     let lives = Lives::begin(folder)?;
     let (fleet, freezer) = parts::fleet(&settings, folder, &lives, memory.store.clone(), &tasks)?;
     let mut news = News::new(fleet.clone()).await?;
@@ -83,7 +83,9 @@ pub(super) async fn live(
     let connections = Tasks::new(Blocking::Threads);
     let mut life =
         Life { args, folder, settings, fleet, tasks, connections, doors, stop_api, stop_loop, ticking };
-    life.doors.apply(bound, &wanted, &life.fleet, &life.connections).await?;
+    life.doors.apply(bound, &listed, &life.fleet, &life.connections).await?;
+    let mut books = life.fleet.books();
+    life.follow_books().await;
     let (serving, login) = api.serve(&life.fleet, folder, &life.tasks, life.stop_api.subscribe()).await?;
     let workers = life.settings.listed.len();
     output::talk(&format!(
@@ -102,7 +104,9 @@ pub(super) async fn live(
         loop {
             tokio::select! {
                 () = ends.next() => break Ok(()),
-                _ = hangups.recv() => life.reload().await,
+                _ = hangups.recv() => Box::pin(life.reload()).await,
+                // Its sender lives as long as the fleet.
+                Ok(()) = books.changed() => life.follow_books().await,
                 ended = &mut life.ticking => break ended.context("the loop has failed"),
                 _ = is_lost.wait_for(|is_lost| *is_lost) => {
                     break Err(anyhow!("another Drowse has taken the database over while it did not answer"));
@@ -142,12 +146,50 @@ impl Life<'_> {
         if new.config.server != self.settings.config.server {
             bail!("[server] changes with a restart only");
         }
-        let wanted = new.doors();
+        let Err(error) = Box::pin(self.switch_to(&new)).await else {
+            self.settings = new;
+            return Ok(());
+        };
+        // What was done of it is taken back: either all of a file applies, or nothing.
+        let back = Box::pin(self.switch_to(&self.settings.clone())).await;
+        Err(match back {
+            Ok(()) => error,
+            Err(again) => error.context(format!("and not all of it could be put back ({again:#})")),
+        })
+    }
+
+    /// Makes fleet and doors what these settings say. What needs a free port is found out first.
+    async fn switch_to(&mut self, settings: &Settings) -> anyhow::Result<()> {
+        let wanted = self.wanted(settings).await?;
         let bound = self.doors.bind(&wanted).await?;
-        self.fleet.reload(new.layers(), "file").await?;
-        self.fleet.sync_listed(new.listed.clone()).await?;
-        self.settings = new;
+        self.fleet.reload(settings.layers(), "file").await?;
+        self.fleet.sync_listed(settings.listed.clone()).await?;
         self.doors.apply(bound, &wanted, &self.fleet, &self.connections).await
+    }
+
+    /// The doors of the file and of those who came by the API.
+    async fn wanted(&self, settings: &Settings) -> anyhow::Result<Vec<Door>> {
+        let mut wanted = settings.doors();
+        for (worker, listen, target) in self.fleet.unlisted_doors().await? {
+            if wanted.iter().any(|door| door.listen == listen) {
+                output::talk(&format!("drowse: worker {worker} has no door: the file gives {listen} away\n"));
+            } else {
+                wanted.push(Door { worker, listen, target });
+            }
+        }
+        Ok(wanted)
+    }
+
+    /// Workers came onto the books or left them: their doors open and close with that.
+    async fn follow_books(&mut self) {
+        let outcome = async {
+            let wanted = self.wanted(&self.settings).await?;
+            let bound = self.doors.bind(&wanted).await?;
+            self.doors.apply(bound, &wanted, &self.fleet, &self.connections).await
+        };
+        if let Err(error) = outcome.await {
+            output::talk(&format!("drowse: a door does not open: {error:#}\n"));
+        }
     }
 
     /// Ends: nobody new is let in, who is in may finish, nothing is decided any more, nothing stays frozen.

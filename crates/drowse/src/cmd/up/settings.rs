@@ -15,7 +15,7 @@ use crate::cmd::check_config::{error_line, variables};
 use crate::output;
 
 /// Everything that was said.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Settings {
     pub(super) config: Config,
     /// The workers of the file, as they go onto the books.
