@@ -80,6 +80,8 @@ pub(crate) struct Shared {
     /// Numbers the edges of connection counts.
     pub(crate) edges: AtomicU64,
     pub(crate) is_ready: AtomicBool,
+    /// Up to when everything has been taken in and written.
+    pub(crate) present: tokio::sync::Mutex<Option<Timestamp>>,
 }
 
 impl Shared {
@@ -104,6 +106,7 @@ impl Shared {
             // Grows over restarts too: a delayed release of a former life must not look newer.
             edges: AtomicU64::new(started_at.as_micros().unsigned_abs()),
             is_ready: AtomicBool::new(false),
+            present: tokio::sync::Mutex::default(),
             brake_terms: brake,
             clock,
             tasks,

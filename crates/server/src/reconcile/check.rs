@@ -94,6 +94,8 @@ impl Shared {
         self: &Arc<Self>,
         claimed: &Claimed,
     ) -> Result<Option<Detection>, ControlError> {
+        // A check that a stall interrupted comes before the loop does.
+        self.make_up_for_absence().await?;
         let began_at = self.clock.now();
         let (shared, id) = (Arc::clone(self), claimed.worker.clone());
         let picture = self.db.read(move |view| Picture::load(view, &shared.policies, &id, began_at)).await?;
