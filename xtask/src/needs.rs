@@ -44,6 +44,13 @@ const PACKAGES: &[Package] = &[
         why: "the second engine of the store; its tests start a server of their own",
     },
     Package {
+        name: "nginx",
+        probe: &["/usr/sbin/nginx", "-v"],
+        why: "a worker with HTTP and TLS behind the front door",
+    },
+    Package { name: "openssl", probe: &["openssl", "version"], why: "certificates for that worker" },
+    Package { name: "curl", probe: &["curl", "--version"], why: "a client of that worker" },
+    Package {
         name: "python3-venv",
         probe: &["python3", "-c", "import venv, ensurepip"],
         why: "schemathesis, which probes the API, gets a folder of its own",

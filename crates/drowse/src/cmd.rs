@@ -15,6 +15,7 @@ mod events;
 mod exempt;
 mod explain;
 mod idle_detection;
+mod login;
 mod man;
 mod pause;
 mod policy;
@@ -58,6 +59,7 @@ pub(crate) enum Command {
     Exempt(exempt::Args),
     Brake(brake::Args),
     Token(token::Args),
+    Login(login::Args),
     Backup(backup::Args),
     CheckConfig(check_config::Args),
     Replay(replay::Args),
@@ -93,6 +95,7 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Exempt(args) => exempt::run(args),
         Command::Brake(args) => brake::run(args),
         Command::Token(args) => token::run(args),
+        Command::Login(args) => login::run(args),
         Command::Backup(args) => backup::run(args),
         Command::CheckConfig(args) => check_config::run(args),
         Command::Replay(args) => replay::run(args),

@@ -7,6 +7,7 @@
 
 mod act;
 mod brake;
+mod control;
 mod error;
 mod gate;
 mod hold;
@@ -17,6 +18,7 @@ mod register;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use drowse_core::Timestamp;
 use drowse_core::id::WorkerId;
@@ -25,7 +27,7 @@ use tokio::sync::watch;
 
 pub use act::{Done, Order};
 pub use error::ControlError;
-pub use gate::WakeRefused;
+pub use gate::{Terms, WakeRefused};
 pub(crate) use hold::journal_ended;
 pub use hold::{LeaseAsked, LeaseGranted};
 pub use leave::Left;
@@ -107,6 +109,11 @@ impl Fleet {
         filter: EventFilterOwned,
     ) -> Result<Vec<StoredEvent>, ControlError> {
         self.0.db.read(move |view| Ok(view.events_before(before, limit, &filter.borrow())?)).await
+    }
+
+    /// Says for how long events, activity history and what became of tokens are kept.
+    pub fn keep_history_for(&self, keep: Duration) {
+        *crate::shared::lock(&self.0.keep_for) = keep;
     }
 
     /// The journal of one worker up to an instant, newest first.

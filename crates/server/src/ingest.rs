@@ -8,6 +8,7 @@
 //! - after its commit a flush looks whom it touched, and who is on the way to sleep is woken.
 
 use std::collections::HashMap;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -24,6 +25,10 @@ pub(crate) const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How long this replica and its router are taken for alive after they last said so.
 const ALIVE_FOR: Duration = Duration::from_secs(15);
+
+/// The front door stops forwarding this long before others take it for gone: a byte that is on its way through
+/// the loop still arrives before that.
+const BEFORE_THE_END: Duration = Duration::from_secs(1);
 
 /// How often they say so.
 const ANNOUNCE_INTERVAL: Duration = Duration::from_secs(5);
@@ -114,7 +119,9 @@ impl Shared {
         match outcome {
             Ok(touched) => {
                 let mut buffer = lock(&self.ingest.buffer);
-                buffer.failing_since = None;
+                if buffer.failing_since.take().is_some() {
+                    tracing::info!("activity can be written again");
+                }
                 buffer.in_transit.clear();
                 drop(buffer);
                 for worker in touched {
@@ -123,7 +130,9 @@ impl Shared {
                 Ok(())
             }
             Err(error) => {
-                self.put_back(batch, through);
+                if self.put_back(batch, through) {
+                    tracing::warn!(%error, "activity cannot be written; nothing is put to sleep until it can");
+                }
                 self.metrics.count(|counted| counted.failed_flushes += 1);
                 Err(error)
             }
@@ -162,17 +171,22 @@ impl Shared {
                 })?;
                 tx.renew_session(&RouterSession { id, started_at, alive_until })
             })
-            .await
+            .await?;
+        let valid_until = now + ALIVE_FOR - BEFORE_THE_END;
+        self.session_until.store(valid_until.as_micros(), Ordering::Release);
+        Ok(())
     }
 
-    /// It could not be written: it is kept, and what has arrived since is newer.
-    fn put_back(&self, batch: Vec<Arrival>, since: Timestamp) {
+    /// It could not be written: it is kept, and what has arrived since is newer. Whether that is news.
+    fn put_back(&self, batch: Vec<Arrival>, since: Timestamp) -> bool {
         let mut buffer = lock(&self.ingest.buffer);
+        let is_news = buffer.failing_since.is_none();
         buffer.failing_since.get_or_insert(since);
         buffer.in_transit.clear();
         for arrival in batch {
             buffer.arrivals.entry((arrival.worker.clone(), ROUTER)).or_insert(arrival);
         }
+        is_news
     }
 
     /// A worker was in use after it was decided to put it to sleep.

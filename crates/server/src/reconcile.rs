@@ -144,7 +144,10 @@ impl Reconciler {
             let next = match self.tick().await {
                 Ok(next) => next,
                 // The store is away: nothing is decided, and a moment later it may be back.
-                Err(_) => before + FLUSH_INTERVAL,
+                Err(error) => {
+                    tracing::warn!(%error, "nothing is decided while the database does not answer");
+                    before + FLUSH_INTERVAL
+                }
             };
             tokio::select! {
                 biased;

@@ -1,8 +1,9 @@
 //! What the facade, the loop and the ingest have in common.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicI64};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use drowse_core::Timestamp;
 use drowse_core::brake::{BrakeTerms, GoneTally};
@@ -77,11 +78,13 @@ pub(crate) struct Shared {
     pub(crate) scaled_down: Mutex<HashMap<Option<String>, Timestamp>>,
     /// Who leaves the books as soon as it runs.
     pub(crate) leaving: Mutex<BTreeSet<WorkerId>>,
-    /// Numbers the edges of connection counts.
-    pub(crate) edges: AtomicU64,
-    pub(crate) is_ready: AtomicBool,
     /// Up to when everything has been taken in and written.
     pub(crate) present: tokio::sync::Mutex<Option<Timestamp>>,
+    /// Until when the session of this process's front door is taken for alive, in microseconds.
+    pub(crate) session_until: AtomicI64,
+    pub(crate) is_ready: AtomicBool,
+    /// How long history is kept.
+    pub(crate) keep_for: Mutex<Duration>,
 }
 
 impl Shared {
@@ -103,10 +106,10 @@ impl Shared {
             gone: Gone::new(&brake),
             scaled_down: Mutex::default(),
             leaving: Mutex::default(),
-            // Grows over restarts too: a delayed release of a former life must not look newer.
-            edges: AtomicU64::new(started_at.as_micros().unsigned_abs()),
-            is_ready: AtomicBool::new(false),
             present: tokio::sync::Mutex::default(),
+            session_until: AtomicI64::new(started_at.as_micros()),
+            is_ready: AtomicBool::new(false),
+            keep_for: Mutex::new(crate::config::Journal::default().keep),
             brake_terms: brake,
             clock,
             tasks,

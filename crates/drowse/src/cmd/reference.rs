@@ -52,7 +52,7 @@ fn commands() -> String {
         let help = command.render_long_help().to_string();
         // Terminals do not mind spaces at the end of a line; files do.
         let help: Vec<&str> = help.lines().map(str::trim_end).collect();
-        page.push_str(&format!("\n## `{name}`\n\n```text\n{}\n```\n", help.join("\n").trim_end()));
+        page.extend(["\n## `", &name, "`\n\n```text\n", help.join("\n").trim_end(), "\n```\n"]);
     };
     add(&mut root);
     for command in root.get_subcommands_mut().filter(|command| !command.is_hide_set()) {

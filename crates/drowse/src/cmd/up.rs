@@ -73,6 +73,7 @@ impl Args {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    write_log();
     let (folder, settings) = if args.demo {
         let folder = Folder::open(&args.data())?;
         let file = demo::write_config(&folder, args.listen)?;
@@ -96,4 +97,15 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         demo::clear(folder);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What goes wrong behind the scenes goes to stderr, in lines that say when, how bad and what.
+fn write_log() {
+    let log = tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_max_level(tracing::Level::INFO)
+        .with_target(false)
+        .with_ansi(false);
+    // A second one in the same process would be a test's, which has its own.
+    let _ = log.try_init();
 }

@@ -1,6 +1,6 @@
 //! What the front door asks for: count connections, wake, and tell when the worker answers.
 
-use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use drowse_core::event::Event;
 use drowse_core::id::WorkerId;
@@ -9,6 +9,7 @@ use drowse_core::signal::Signal;
 use drowse_core::status::{Status, StatusKind, WakeCause};
 use drowse_core::worker::Worker;
 use drowse_store::Lane;
+use drowse_wire::control::{Edge, EdgeCause};
 
 use super::{ControlError, Fleet};
 
@@ -32,33 +33,45 @@ impl From<ControlError> for WakeRefused {
     }
 }
 
+/// What the policy says to the front door.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Terms {
+    /// After how much silence a connection stops counting; `None`: never.
+    pub connection_idle: Option<Duration>,
+}
+
 impl Fleet {
-    /// Tells of an edge of the count of connections to a worker through this process's front door: 0 → 1 with
-    /// `count` 1 before the first connection is served, 1 → 0 with `count` 0 after the last one has ended. What
-    /// is in between is for the door alone.
+    /// Tells of an edge of the count of connections to a worker through this process's front door: from 0 before
+    /// the first connection is served, to 0 after the last one has ended. What is in between is for the door
+    /// alone.
     ///
     /// The first connection is counted and the worker asked for in one transaction, so that no pause fits in
     /// between. Where `wake_from` forbids it, it is refused and counts as nothing. The caller tells its edges
     /// one after the other.
-    pub async fn connections(&self, id: &WorkerId, count: u64) -> Result<Worker, ControlError> {
-        let epoch = self.0.edges.fetch_add(1, Ordering::Relaxed);
+    pub async fn connections(&self, id: &WorkerId, edge: Edge) -> Result<(Worker, Terms), ControlError> {
         let session = self.0.replica.clone();
-        let ((), worker) = self
+        let (terms, worker) = self
             .0
             .change("connections", Lane::Wake, id, move |change| {
-                if count > 0 {
-                    change.apply(&Event::WakeRequested { cause: WakeCause::Connection })?;
+                match edge.cause {
+                    EdgeCause::Came => {
+                        change.apply(&Event::WakeRequested { cause: WakeCause::Connection })?;
+                    }
+                    EdgeCause::CameToTheAwake => check_is_awake(&change.worker().status)?,
+                    EdgeCause::Left | EdgeCause::FellSilent => {}
                 }
-                change.locked.set_connections(&session, epoch, count, change.now)?;
-                // A connection and its close are activity.
-                let mut checked = change.tx.checked(change.locked.id())?;
-                checked.evidence.note_activity(change.now, Signal::Connections, change.now);
-                change.locked.save_checked(&checked)?;
+                change.locked.set_connections(&session, edge.epoch, edge.count, change.now)?;
+                if edge.cause != EdgeCause::FellSilent {
+                    // A connection and its close are activity.
+                    let mut checked = change.tx.checked(change.locked.id())?;
+                    checked.evidence.note_activity(change.now, Signal::Connections, change.now);
+                    change.locked.save_checked(&checked)?;
+                }
                 change.tx.nudge(change.locked.id(), change.now)?;
-                Ok(())
+                Ok(Terms { connection_idle: change.resolved.policy.connection_idle })
             })
             .await?;
-        Ok(worker)
+        Ok((worker, terms))
     }
 
     /// Notes bytes of a connection: O(1), written with the next flush. False: nothing can be written just now.
@@ -105,6 +118,28 @@ impl Fleet {
                 | Status::Unknown { .. } => String::new(),
             };
             return Err(WakeRefused::DidNotComeUp { status: worker.status.kind(), message });
+        }
+    }
+}
+
+/// Whether somebody may come who may not wake it.
+fn check_is_awake(status: &Status) -> Result<(), Refusal> {
+    match status {
+        Status::Running { .. }
+        | Status::Waking { .. }
+        | Status::Provisioning { .. }
+        | Status::Pausing { wake: Some(_), .. }
+        | Status::Stopping { wake: Some(_), .. } => Ok(()),
+        Status::Pausing { .. }
+        | Status::Paused { .. }
+        | Status::Stopping { .. }
+        | Status::Stopped { .. }
+        | Status::Draining { .. }
+        | Status::Terminating { .. }
+        | Status::Terminated { .. }
+        | Status::Failed { .. }
+        | Status::Unknown { .. } => {
+            Err(Refusal::WrongStatus { status: status.kind(), wanted: "woken from there" })
         }
     }
 }

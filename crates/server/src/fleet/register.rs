@@ -74,14 +74,14 @@ impl Fleet {
                 let mut worker =
                     Worker::registered(new.id.clone(), new.spec.driver.kind(), &Policy::default(), now);
                 worker.selectors = Selectors { worker: new.id.to_string(), ..new.selectors };
-                worker.is_routed = new.spec.listen.is_some();
+                worker.is_routed = new.spec.is_routed();
                 worker.in_service = new.in_service;
                 let registered = tx.register(&worker, SITE, &spec_json(&new.spec)?, now)?;
                 if registered == Registered::Exists {
                     return Err(ControlError::conflict(format!("there is a worker {} already", new.id)));
                 }
                 if !policy.is_empty() {
-                    super::policy::apply(tx, &*shared.policies.book(tx)?, &policy, now)?;
+                    super::policy::apply(tx, &*shared.policies.book(tx)?, &policy, "", now)?;
                 }
                 tx.append(NewEvent {
                     at: now,
@@ -123,7 +123,7 @@ impl Fleet {
                     if spec.driver.kind() != worker.driver {
                         return Err(ControlError::invalid("driver", "a worker keeps its driver"));
                     }
-                    worker.is_routed = spec.listen.is_some();
+                    worker.is_routed = spec.is_routed();
                     let site = change.locked.record().site.clone();
                     change.locked.reconfigure(&site, &spec_json(spec)?)?;
                 }

@@ -38,8 +38,9 @@ pub(super) struct When {
     at: Option<String>,
 }
 
-/// How far back a decision is looked for: a page of the journal.
-const FAR_BACK: usize = 1_000;
+/// How far back a decision is looked for, and how much of what happened since is told.
+const FAR_BACK: usize = 20_000;
+const MOST_TOLD: usize = 200;
 
 /// Why it is awake or not, in full.
 #[utoipa::path(get, path = "/api/v1/workers/{id}/explain", tag = "worker", params(When),
@@ -69,6 +70,7 @@ async fn explain_past(state: &ApiState, id: &Id, at: Timestamp) -> Answered<Expl
             && let Ok(explanation) = serde_json::from_value::<Explanation>(stored.event.doc.clone())
         {
             until_then.reverse();
+            until_then.truncate(MOST_TOLD);
             return Ok(Explanation { until_then, ..explanation });
         }
         until_then.push(shown(newest, stored));

@@ -85,7 +85,7 @@ pub fn reference() -> String {
             continue;
         };
         let kind = lines.next().and_then(|line| line.rsplit(' ').next()).unwrap_or_default();
-        page.push_str(&format!("| `{name}` | {kind} | {help} |\n"));
+        page.extend(["| `", name, "` | ", kind, " | ", help, " |\n"]);
     }
     page
 }

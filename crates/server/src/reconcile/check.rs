@@ -39,7 +39,8 @@ impl Shared {
         let place = self.queue.place();
         self.tasks.spawn(async move {
             // A check that fails leaves its claim, and with it the worker is due again when that is over.
-            if Box::pin(shared.check(&claimed)).await.is_err() {
+            if let Err(error) = Box::pin(shared.check(&claimed)).await {
+                tracing::warn!(worker = %claimed.worker, %error, "a check failed");
                 shared.metrics.count(|counted| counted.failed_checks += 1);
             }
             drop(place);

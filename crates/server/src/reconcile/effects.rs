@@ -221,7 +221,7 @@ impl Shared {
     /// Waits until a routed worker accepts connections. A connection proves nothing while a worker is frozen,
     /// but here it runs. `Some`: it ended meanwhile.
     async fn answers(&self, job: &Job<'_>) -> Option<Seen> {
-        let target = job.spec.target.filter(|_| job.picture.worker.is_routed)?;
+        let target = job.spec.target.or(job.spec.tls_target).filter(|_| job.picture.worker.is_routed)?;
         let until = job.deadline(self.clock.now()) - MARGIN;
         while self.clock.now() < until {
             let connected = tokio::time::timeout(PROBE_WITHIN, TcpStream::connect(target)).await;
@@ -308,7 +308,8 @@ impl Shared {
     }
 
     /// Nobody knows whether it was done: the worker is looked at soon, and asked again.
-    async fn unanswered(&self, id: &WorkerId, _: &Error) {
+    async fn unanswered(&self, id: &WorkerId, error: &Error) {
+        tracing::warn!(worker = %id, %error, "the driver does not answer");
         self.metrics.count(|counted| counted.driver_errors += 1);
         let (worker, at) = (id.clone(), self.clock.now() + RETRY);
         // Failed: it is due at its deadline in any case.

@@ -38,7 +38,9 @@ fn only_an_admin_may_set_what_runs_as_drowse() {
         rig.ask(&operator, "PATCH", path, &change).is_problem(403, "forbidden");
         assert_eq!(rig.get("/api/v1/workers/web/explain")["idle_timeout"], "1h", "nothing is changed");
         rig.admin("PATCH", path, &change).is(200);
-        rig.ask(&operator, "PATCH", path, &json!({ "reset": [key, "idle_timeout"] })).is(200);
+        let reset = json!({ "reset": [key, "idle_timeout"] });
+        rig.ask(&operator, "PATCH", path, &reset).is_problem(403, "forbidden");
+        rig.admin("PATCH", path, &reset).is(200);
     }
 }
 

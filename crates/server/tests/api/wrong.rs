@@ -133,3 +133,31 @@ fn connections_beyond_the_limit_wait_for_their_turn() {
     second.read_to_string(&mut all).unwrap();
     assert!(all.starts_with("HTTP/1.1 200"), "{all}");
 }
+
+#[test]
+fn one_address_and_one_token_leave_room_for_others() {
+    let rig = Rig::with(Limits { connections_of_one: 3, streams_of_one: 1, ..Limits::default() });
+    let stream = |token: &str| {
+        let mut socket = TcpStream::connect(rig.address).unwrap();
+        let request =
+            format!("GET /api/v1/events/stream HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\n\r\n");
+        socket.write_all(request.as_bytes()).unwrap();
+        socket.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        let mut heard = [0; 12];
+        // Closed with something unread, which is a reset.
+        let count = socket.read(&mut heard).unwrap_or(0);
+        (socket, String::from_utf8_lossy(&heard[..count]).into_owned())
+    };
+    let other = rig.token(drowse_wire::v1::Role::Viewer, None);
+    let (first, heard) = stream(&rig.admin);
+    assert_eq!(heard, "HTTP/1.1 200");
+    let (second, heard) = stream(&rig.admin);
+    assert_eq!(heard, "HTTP/1.1 429", "a second stream of the same token");
+    drop(second);
+    let (third, heard) = stream(&other);
+    assert_eq!(heard, "HTTP/1.1 200", "another token's");
+    let fourth = TcpStream::connect(rig.address).unwrap();
+    let (_, heard) = stream(&other);
+    assert_eq!(heard, "", "beyond what one address may have, it is closed at once");
+    drop((first, third, fourth));
+}

@@ -2,24 +2,26 @@
 
 use std::fmt::Write as _;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
+use drowse_router::{Closing, Limits, Router};
 use drowse_server::fleet::Left;
-use drowse_server::gate::{Closing, Door};
 use drowse_server::tasks::{Blocking, Tasks};
 use drowse_server::{Fleet, Reconciler};
+use drowse_wire::control::Control;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::api::Api;
-use super::doors::Doors;
+use super::doors::{Door, Doors};
 use super::folder::Folder;
 use super::lives::Lives;
 use super::news::News;
 use super::parts::Memory;
-use super::settings::Settings;
+use super::settings::{self, Settings};
 use super::{Args, demo, parts};
 use crate::output;
 
@@ -39,8 +41,7 @@ struct Life<'a> {
     settings: Settings,
     fleet: Fleet,
     tasks: Tasks,
-    /// Connections are waited for on their own: the tasks of the fleet go on after them.
-    connections: Tasks,
+    router: Router,
     doors: Doors,
     stop_api: watch::Sender<bool>,
     stop_loop: watch::Sender<bool>,
@@ -63,7 +64,7 @@ pub(super) async fn live(
     let address = api.address;
     let doors = Doors::default();
     let listed = settings.doors();
-    let bound = doors.bind(&listed).await?;
+    let bound = doors.bind(&listed)?;
     let lives = Lives::begin(folder)?;
     let (fleet, freezer) = parts::fleet(&settings, folder, &lives, memory.store.clone(), &tasks)?;
     let mut news = News::new(fleet.clone()).await?;
@@ -80,10 +81,11 @@ pub(super) async fn live(
         };
         reconciler.run(stopped).await;
     });
-    let connections = Tasks::new(Blocking::Threads);
-    let mut life =
-        Life { args, folder, settings, fleet, tasks, connections, doors, stop_api, stop_loop, ticking };
-    life.doors.apply(bound, &listed, &life.fleet, &life.connections).await?;
+    let control: Arc<dyn Control> = Arc::new(fleet.clone());
+    let router = Router::new(&control, &fleet.clock().reader(), Limits::default())
+        .context("cannot start the front door")?;
+    let mut life = Life { args, folder, settings, fleet, tasks, router, doors, stop_api, stop_loop, ticking };
+    life.doors.apply(bound, &listed, &life.router).await?;
     let mut books = life.fleet.books();
     life.follow_books().await;
     let (serving, login) = api.serve(&life.fleet, folder, &life.tasks, life.stop_api.subscribe()).await?;
@@ -161,10 +163,11 @@ impl Life<'_> {
     /// Makes fleet and doors what these settings say. What needs a free port is found out first.
     async fn switch_to(&mut self, settings: &Settings) -> anyhow::Result<()> {
         let wanted = self.wanted(settings).await?;
-        let bound = self.doors.bind(&wanted).await?;
+        let bound = self.doors.bind(&wanted)?;
         self.fleet.reload(settings.layers(), "file").await?;
         self.fleet.sync_listed(settings.listed.clone()).await?;
-        self.doors.apply(bound, &wanted, &self.fleet, &self.connections).await
+        self.fleet.keep_history_for(settings.config.journal.keep);
+        self.doors.apply(bound, &wanted, &self.router).await
     }
 
     /// The doors of the file and of those who came by the API.
@@ -174,7 +177,7 @@ impl Life<'_> {
             if wanted.iter().any(|door| door.listen == listen) {
                 output::talk(&format!("drowse: worker {worker} has no door: the file gives {listen} away\n"));
             } else {
-                wanted.push(Door { worker, listen, target });
+                wanted.push(settings::door(&worker, listen, target));
             }
         }
         Ok(wanted)
@@ -184,8 +187,8 @@ impl Life<'_> {
     async fn follow_books(&mut self) {
         let outcome = async {
             let wanted = self.wanted(&self.settings).await?;
-            let bound = self.doors.bind(&wanted).await?;
-            self.doors.apply(bound, &wanted, &self.fleet, &self.connections).await
+            let bound = self.doors.bind(&wanted)?;
+            self.doors.apply(bound, &wanted, &self.router).await
         };
         if let Err(error) = outcome.await {
             output::talk(&format!("drowse: a door does not open: {error:#}\n"));
@@ -200,7 +203,7 @@ impl Life<'_> {
         self.doors.close(Closing::NobodyIn);
         tokio::select! {
             () = async {
-                self.connections.finish().await;
+                self.router.finish().await;
                 // Nobody can order a pause any more.
                 let _ = serving.await;
             } => {}
@@ -209,7 +212,7 @@ impl Life<'_> {
             () = ends.next() => {}
         }
         self.doors.close(Closing::Cut);
-        let _ = tokio::time::timeout(CUT_FOR, self.connections.finish()).await;
+        let _ = tokio::time::timeout(CUT_FOR, self.router.finish()).await;
         if self.args.demo {
             demo::end_workers(&self.fleet, &self.settings).await;
         }

@@ -108,5 +108,6 @@ pub(super) fn fleet(
         brake: settings.config.brake,
         checks_at_once: CHECKS_AT_ONCE,
     });
+    fleet.keep_history_for(settings.config.journal.keep);
     Ok((fleet, freezer))
 }

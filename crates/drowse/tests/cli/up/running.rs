@@ -62,8 +62,13 @@ impl Folder {
         fs::write(file, change(old)).expect("the folder is ours");
     }
 
+    /// Where a file of ours lies.
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.place.path().canonicalize().expect("the folder is there").join(name)
+    }
+
     pub(crate) fn data(&self) -> PathBuf {
-        self.place.path().canonicalize().expect("the folder is there").join("data")
+        self.file("data")
     }
 
     fn command(&self, args: &[&str]) -> Command {

@@ -1,0 +1,110 @@
+//! The fleet as the front door of the same process sees it.
+
+use std::sync::atomic::Ordering;
+
+use drowse_core::Timestamp;
+use drowse_core::id::WorkerId;
+use drowse_core::refusal::Refusal;
+use drowse_core::status::{Status, StatusKind};
+use drowse_core::worker::Worker;
+use drowse_wire::control::{Answer, Awake, Control, Edge, Refused, SleepTold, Slept, Standing};
+
+use super::gate::Terms;
+use super::{ControlError, Fleet, WakeRefused};
+
+impl Control for Fleet {
+    fn connections<'a>(&'a self, worker: &'a WorkerId, edge: Edge) -> Answer<'a, Standing> {
+        Box::pin(async move {
+            let (worker, terms) = self.connections(worker, edge).await.map_err(refused)?;
+            Ok(standing(&worker, terms))
+        })
+    }
+
+    fn wake<'a>(&'a self, worker: &'a WorkerId) -> Answer<'a, Awake> {
+        Box::pin(async move {
+            match self.wake(worker).await {
+                Ok(worker) => Ok(Awake { boot: worker.boot }),
+                Err(WakeRefused::Refused(refusal)) => Err(refused(ControlError::Refused(refusal))),
+                Err(WakeRefused::Control(error)) => Err(refused(error)),
+                Err(WakeRefused::DidNotComeUp { status, message }) => {
+                    Err(Refused::DidNotComeUp { message: told(status, &message) })
+                }
+            }
+        })
+    }
+
+    fn slept<'a>(&'a self, worker: &'a WorkerId) -> Answer<'a, Slept> {
+        Box::pin(async move {
+            // Before the first look: what changes in between is not missed.
+            let mut changes = self.0.notices.worker(worker);
+            loop {
+                let id = worker.clone();
+                let record = self.0.db.read(move |view| view.worker(&id)).await.map_err(ControlError::from);
+                let record = record.map_err(refused)?.ok_or(Refused::NoSuchWorker)?;
+                match record.status() {
+                    // What falls asleep may yet be called back.
+                    Status::Running { .. } | Status::Draining { .. } | Status::Pausing { .. } => {
+                        changes.next().await;
+                    }
+                    Status::Waking { .. } | Status::Provisioning { .. } | Status::Unknown { .. } => {
+                        return Ok(Slept::Restarting);
+                    }
+                    Status::Paused { .. }
+                    | Status::Stopping { .. }
+                    | Status::Stopped { .. }
+                    | Status::Terminating { .. }
+                    | Status::Terminated { .. }
+                    | Status::Failed { .. } => return Ok(Slept::Asleep),
+                }
+            }
+        })
+    }
+
+    fn look<'a>(&'a self, worker: &'a WorkerId) -> Answer<'a, Standing> {
+        Box::pin(async move {
+            let (picture, _) = self.picture(worker).await.map_err(refused)?;
+            let terms = Terms { connection_idle: picture.resolved.policy.connection_idle };
+            Ok(standing(&picture.worker, terms))
+        })
+    }
+
+    fn saw_bytes(&self, worker: &WorkerId) -> bool {
+        self.0.saw_bytes(worker)
+    }
+
+    fn valid_until(&self) -> Timestamp {
+        Timestamp::from_micros(self.0.session_until.load(Ordering::Acquire))
+    }
+}
+
+fn standing(worker: &Worker, terms: Terms) -> Standing {
+    let is_awake = matches!(worker.status, Status::Running { .. });
+    Standing { is_awake, boot: worker.boot.clone(), connection_idle: terms.connection_idle }
+}
+
+fn refused(error: ControlError) -> Refused {
+    match error {
+        ControlError::NotFound(_) => Refused::NoSuchWorker,
+        ControlError::Refused(refusal) => {
+            let message = refusal.to_string();
+            let sleep = if let Refusal::WakeNotAllowed { sleep } = refusal {
+                Some(SleepTold { by: sleep.by, reason: sleep.reason.code().to_owned(), at: sleep.at })
+            } else {
+                None
+            };
+            Refused::NotAllowed { message, sleep }
+        }
+        ControlError::NoSuch { .. }
+        | ControlError::LeaseRefused(_)
+        | ControlError::Conflict { .. }
+        | ControlError::Pinned { .. }
+        | ControlError::Invalid { .. }
+        | ControlError::Conflicting { .. }
+        | ControlError::Driver(_)
+        | ControlError::Unavailable(_) => Refused::Unavailable { message: error.to_string() },
+    }
+}
+
+fn told(status: StatusKind, message: &str) -> String {
+    if message.is_empty() { format!("it is {status}") } else { format!("it is {status}: {message}") }
+}
