@@ -57,6 +57,7 @@ pub use sensor::{Cml, Login};
 pub use server::{Database, Server};
 pub use source::Place;
 pub use suggest::nearest;
+pub(crate) use taken::{leads_to, listens_twice};
 pub use worker::{Boot, CmlAccess, CmlTls, Container, Driver, Target, Ways, Worker};
 
 use policy::Layers;

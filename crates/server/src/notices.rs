@@ -15,6 +15,7 @@ use crate::shared::lock;
 #[derive(Debug)]
 pub(crate) struct Notices {
     journal: watch::Sender<u64>,
+    books: watch::Sender<u64>,
     workers: Arc<Bells>,
 }
 
@@ -23,12 +24,21 @@ type Bells = Mutex<HashMap<WorkerId, watch::Sender<()>>>;
 
 impl Notices {
     pub(crate) fn new() -> Self {
-        Self { journal: watch::Sender::new(0), workers: Arc::default() }
+        Self { journal: watch::Sender::new(0), books: watch::Sender::new(0), workers: Arc::default() }
     }
 
     /// The journal has grown.
     pub(crate) fn journal_advanced(&self) {
         self.journal.send_modify(|count| *count += 1);
+    }
+
+    /// A worker came onto the books or left them.
+    pub(crate) fn books_changed(&self) {
+        self.books.send_modify(|count| *count += 1);
+    }
+
+    pub(crate) fn books(&self) -> watch::Receiver<u64> {
+        self.books.subscribe()
     }
 
     /// A worker has changed, and the journal says so.

@@ -78,11 +78,14 @@ impl Reconciler {
     /// by itself.
     pub async fn tick(&self) -> Result<Timestamp, StoreError> {
         let now = self.shared.clock.now();
+        self.shared.make_up_for_absence().await?;
         let is_due = |last: Option<Timestamp>, every: Duration| last.is_none_or(|last| now >= last + every);
         if is_due(lock(&self.done).flushed_at, FLUSH_INTERVAL) {
             lock(&self.done).flushed_at = Some(now);
             // It is kept and tried again; until it is written nobody is put to sleep.
-            let _ = self.shared.flush().await;
+            if self.shared.flush().await.is_ok() {
+                self.shared.present_at(now).await;
+            }
             self.shared.tend_brake().await?;
         }
         if is_due(lock(&self.done).swept_at, SWEEP_INTERVAL) {

@@ -1,6 +1,6 @@
 //! What the facade, the loop and the ingest have in common.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicI64};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -79,6 +79,10 @@ pub(crate) struct Shared {
     pub(crate) gone: Gone,
     /// When a worker of a region was last scaled down.
     pub(crate) scaled_down: Mutex<HashMap<Option<String>, Timestamp>>,
+    /// Who leaves the books as soon as it runs.
+    pub(crate) leaving: Mutex<BTreeSet<WorkerId>>,
+    /// Up to when everything has been taken in and written.
+    pub(crate) present: tokio::sync::Mutex<Option<Timestamp>>,
     /// Until when the session of this process's front door is taken for alive, in microseconds.
     pub(crate) session_until: AtomicI64,
     pub(crate) is_ready: AtomicBool,
@@ -105,6 +109,8 @@ impl Shared {
             meters: Meters::default(),
             gone: Gone::new(&brake),
             scaled_down: Mutex::default(),
+            leaving: Mutex::default(),
+            present: tokio::sync::Mutex::default(),
             session_until: AtomicI64::new(started_at.as_micros()),
             is_ready: AtomicBool::new(false),
             keep_for: Mutex::new(crate::config::Journal::default().keep),

@@ -34,6 +34,7 @@
 
 #![forbid(unsafe_code)]
 
+mod alone;
 mod brake;
 mod checkpoint;
 mod claims;
@@ -59,6 +60,7 @@ mod tx;
 mod workers;
 mod writer;
 
+pub use alone::Alone;
 pub use claims::{Claimed, Finished};
 pub use error::{Cause, StoreError};
 pub use events::{EventFilter, EventId, NewEvent, Resume, StoredEvent};

@@ -37,7 +37,8 @@ fn main() {
         .expect("it starts");
     // Read to the end: nobody may wait for us.
     let told = up.stderr.take().expect("a pipe");
-    let reader = std::thread::spawn(move || BufReader::new(told).lines().map_while(Result::ok).collect::<Vec<_>>());
+    let reader =
+        std::thread::spawn(move || BufReader::new(told).lines().map_while(Result::ok).collect::<Vec<_>>());
     wait(ASLEEP_AFTER);
     let before = Usage::of(&up.id().to_string());
     wait(WATCHED_FOR);

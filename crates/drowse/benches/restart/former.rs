@@ -36,9 +36,8 @@ pub(crate) fn write(url: &str, folder: &Path, fleet: Fleet) {
     let store = Store::open(url, folder, &Options::new(Epoch(7))).expect("it opens");
     let now = Clock::system().now();
     for first in (0..WORKERS).step_by(AT_ONCE) {
-        let write = |tx: &Tx<'_>| {
-            (first..first + AT_ONCE).try_for_each(|index| write_worker(tx, index, fleet, now))
-        };
+        let write =
+            |tx: &Tx<'_>| (first..first + AT_ONCE).try_for_each(|index| write_worker(tx, index, fleet, now));
         store.tx(write).expect("it is written");
     }
     let replica = Replica {
@@ -78,6 +77,8 @@ fn write_worker(tx: &Tx<'_>, index: usize, fleet: Fleet, now: Timestamp) -> Resu
         },
         listen: None,
         target: None,
+        sni: Vec::new(),
+        tls_target: None,
         price_per_hour: None,
         paused_price_per_hour: None,
         is_listed: false,

@@ -64,7 +64,12 @@ fn sqlite(fleet: Fleet, report: &Report) {
         up.kill_after(Duration::ZERO);
     }
     show(report, &took);
-    report.row("again, after kill −9 two seconds later, longest", percentile(&again, 100.0), Unit::Seconds, AIM);
+    report.row(
+        "again, after kill −9 two seconds later, longest",
+        percentile(&again, 100.0),
+        Unit::Seconds,
+        AIM,
+    );
 }
 
 fn postgres(report: &Report) {

@@ -29,7 +29,11 @@ fn main() {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("threads");
     runtime.block_on(async {
         let rig = Rig::start(WORKERS).await;
-        note(&format!("Freezing by {}; {} wakes of {WORKERS} workers, one after the other.", rig.freezer(), WORKERS * ROUNDS));
+        note(&format!(
+            "Freezing by {}; {} wakes of {WORKERS} workers, one after the other.",
+            rig.freezer(),
+            WORKERS * ROUNDS
+        ));
         let bare = rig.bare(ROUNDS).await;
         let visits = rig.visits(ROUNDS).await;
         let held = rig.visits_to_the_awake(ROUNDS).await;
@@ -41,7 +45,12 @@ fn main() {
 
 fn show(floor: &floor::Floor, bare: &[Duration], visits: &[Visit], held: &[Visit]) {
     let report = Report::group("without Drowse");
-    report.row("a running worker: connect → first byte, p50", percentile(&floor.running, 50.0), Unit::Seconds, None);
+    report.row(
+        "a running worker: connect → first byte, p50",
+        percentile(&floor.running, 50.0),
+        Unit::Seconds,
+        None,
+    );
     let cont = percentile(&floor.stopped, 50.0);
     report.row("a stopped one: SIGCONT, connect → first byte, p50", cont, Unit::Seconds, None);
     report.row("the same, p99", percentile(&floor.stopped, 99.0), Unit::Seconds, None);

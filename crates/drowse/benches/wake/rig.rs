@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use drowse_core::brake::BrakeTerms;
@@ -18,6 +19,7 @@ use drowse_server::spec::{DriverSpec, NewWorker, WorkerSpec};
 use drowse_server::tasks::{Blocking, Tasks};
 use drowse_server::{CHECKS_AT_ONCE, Clock, Drivers, Fleet, Parts, Reconciler};
 use drowse_store::{Epoch, Options, Store};
+use drowse_wire::control::{Edge, EdgeCause};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
@@ -78,6 +80,7 @@ impl Rig {
             tasks: tasks.clone(),
             crash: CrashPoints::default(),
             replica: "bench".to_owned(),
+            former: Vec::new(),
             file: FileLayers { policy: PolicyBook::new(vec![global]), exemptions: Vec::new() },
             brake: BrakeTerms::default(),
             checks_at_once: CHECKS_AT_ONCE,
@@ -114,6 +117,8 @@ impl Rig {
                 },
                 listen: Some(SocketAddr::from(([127, 0, 0, 1], 1))),
                 target: Some(target),
+                sni: Vec::new(),
+                tls_target: None,
                 price_per_hour: None,
                 paused_price_per_hour: None,
                 is_listed: false,
@@ -198,16 +203,23 @@ impl Rig {
     }
 }
 
+fn edge(count: u64) -> Edge {
+    // Grows over the life of this program, as a router's do.
+    static EPOCHS: AtomicU64 = AtomicU64::new(1);
+    let cause = if count > 0 { EdgeCause::Came } else { EdgeCause::Left };
+    Edge { epoch: EPOCHS.fetch_add(1, Ordering::Relaxed), count, cause }
+}
+
 async fn visit(fleet: &Fleet, id: &WorkerId, target: SocketAddr) -> Visit {
     let clock = fleet.clock();
     let began_at = clock.now();
-    fleet.connections(id, 1).await.expect("it may be woken");
+    fleet.connections(id, edge(1)).await.expect("it may be woken");
     let counted_at = clock.now();
     fleet.wake(id).await.expect("it wakes");
     let woken_at = clock.now();
     first_byte(target).await;
     let served_at = clock.now();
-    fleet.connections(id, 0).await.expect("it is told");
+    fleet.connections(id, edge(0)).await.expect("it is told");
     Visit {
         counted: counted_at.since(began_at),
         woken: woken_at.since(counted_at),

@@ -8,7 +8,7 @@ mod act;
 #[path = "survive/chance.rs"]
 mod chance;
 #[path = "../../../store/tests/contract/cluster.rs"]
-mod cluster;
+pub(crate) mod cluster;
 #[path = "../../../server/tests/reconcile/journal.rs"]
 mod journal;
 #[path = "survive/law.rs"]

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use drowse_core::Timestamp;
@@ -18,6 +18,7 @@ use drowse_server::spec::{DriverSpec, NewWorker, WorkerSpec};
 use drowse_server::tasks::{Blocking, Tasks};
 use drowse_server::{CHECKS_AT_ONCE, Clock, Drivers, Fleet, Parts, Reconciler};
 use drowse_store::{Epoch, Listing, Options, Store};
+use drowse_wire::control::{Edge, EdgeCause};
 use tokio::task::JoinHandle;
 
 use crate::driver::Live;
@@ -82,6 +83,7 @@ impl Rig {
             tasks: tasks.clone(),
             crash: CrashPoints::default(),
             replica: "bench".to_owned(),
+            former: Vec::new(),
             file: FileLayers { policy, exemptions: Vec::new() },
             brake: BrakeTerms::default(),
             checks_at_once: CHECKS_AT_ONCE,
@@ -104,6 +106,8 @@ impl Rig {
                 driver: DriverSpec::Sim,
                 listen: Some(SocketAddr::from(([127, 0, 0, 1], 8_000))),
                 target: None,
+                sni: Vec::new(),
+                tls_target: None,
                 price_per_hour: None,
                 paused_price_per_hour: None,
                 is_listed: false,
@@ -220,7 +224,7 @@ impl Rig {
             by: "bench".to_owned(),
         };
         let changes = vec![change(Level::Global, None), change(Level::Group, Some("naps"))];
-        self.fleet.set_policies(changes).await.expect("it is set");
+        self.fleet.set_policies(changes, String::new()).await.expect("it is set");
     }
 
     /// Waits until no check has been made for two seconds.
@@ -257,12 +261,19 @@ impl Rig {
     }
 }
 
+fn edge(count: u64) -> Edge {
+    // Grows over the life of this program, as a router's do.
+    static EPOCHS: AtomicU64 = AtomicU64::new(1);
+    let cause = if count > 0 { EdgeCause::Came } else { EdgeCause::Left };
+    Edge { epoch: EPOCHS.fetch_add(1, Ordering::Relaxed), count, cause }
+}
+
 /// Somebody connects, is served and leaves; how long until the worker was there.
 async fn visit(fleet: &Fleet, worker: &WorkerId) -> Duration {
     let began_at = fleet.clock().now();
-    fleet.connections(worker, 1).await.expect("it may be woken");
+    fleet.connections(worker, edge(1)).await.expect("it may be woken");
     fleet.wake(worker).await.expect("it wakes");
     let took = fleet.clock().now().since(began_at);
-    fleet.connections(worker, 0).await.expect("it is told");
+    fleet.connections(worker, edge(0)).await.expect("it is told");
     took
 }

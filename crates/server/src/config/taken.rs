@@ -15,6 +15,24 @@ struct Holder {
     span: Option<Range<usize>>,
 }
 
+/// Whether two doors cannot both be open: who listens on all addresses listens on each.
+pub(crate) fn listens_twice(one: SocketAddr, other: SocketAddr) -> bool {
+    // Port 0 is a new one each time.
+    one.port() == other.port()
+        && one.port() != 0
+        && (one.ip() == other.ip() || one.ip().is_unspecified() || other.ip().is_unspecified())
+}
+
+/// Whether who connects to `target` arrives at `listen`, which is a door of ours: it would lead to itself, or to
+/// another that leads back.
+pub(crate) fn leads_to(target: SocketAddr, listen: SocketAddr) -> bool {
+    let (to, door) = (target.ip().to_canonical(), listen.ip().to_canonical());
+    // To connect to all addresses is to connect to this machine. Which others are this machine's is not known here.
+    let is_here = to.is_loopback() || to.is_unspecified();
+    target.port() == listen.port()
+        && (to == door || (is_here && door.is_unspecified()) || (to.is_unspecified() && door.is_loopback()))
+}
+
 /// Ports that have been taken, with the place where that is said.
 #[derive(Debug)]
 pub(super) struct Ports(BTreeMap<u16, Vec<Holder>>);
@@ -39,10 +57,9 @@ impl Ports {
             return;
         }
         let holders = self.0.entry(listen.port()).or_default();
-        // Who listens on all addresses listens on each.
-        let clash = holders.iter().find(|holder| {
-            holder.address == listen.ip() || holder.address.is_unspecified() || listen.ip().is_unspecified()
-        });
+        let clash = holders
+            .iter()
+            .find(|holder| listens_twice(SocketAddr::new(holder.address, listen.port()), listen));
         if let Some(holder) = clash {
             let fault = Fault::Taken { what: listen.to_string(), by: holder.by.clone() };
             let first = holder.span.as_ref().filter(|first| *first != span);
@@ -50,6 +67,23 @@ impl Ports {
             report.add_with(span, field, fault, first);
         } else {
             holders.push(Holder { address: listen.ip(), by: by.to_owned(), span: Some(span.clone()) });
+        }
+    }
+
+    /// When all doors are known: nobody may answer behind one of them.
+    pub(super) fn check_target(
+        &self,
+        report: &mut Report<'_>,
+        span: &Range<usize>,
+        field: &'static str,
+        target: SocketAddr,
+    ) {
+        let holders = self.0.get(&target.port()).into_iter().flatten();
+        let mut doors = holders.map(|holder| (holder, SocketAddr::new(holder.address, target.port())));
+        if let Some((holder, door)) = doors.find(|(_, door)| leads_to(target, *door)) {
+            let rule = format!("{target} leads to {door}, where {} listens", holder.by);
+            let first = holder.span.as_ref().map(|first| (first, "listens here".to_owned()));
+            report.add_with(span, field, Fault::rule(rule), first);
         }
     }
 }

@@ -155,6 +155,7 @@ pub(super) fn read_all(
             workers.push(worker);
         }
     }
+    led.check_targets(report);
     workers
 }
 

@@ -240,6 +240,13 @@ impl Shared {
         let call =
             if how == "thaw" { job.driver.thaw(job.id, within) } else { job.driver.start(job.id, within) };
         let answer = self.hands.call(how, call).await;
+        // It was done, and was over before anybody could look.
+        if let Ok(Acted::Done(Seen {
+            power: Power::Stopped, exit_code: Some(code), boot: Some(boot), ..
+        })) = answer
+        {
+            return self.answer(job.id, Event::Exited { boot, code }).await;
+        }
         let Some(seen) = self.settled(job, intent, answer, &[Power::Running]).await else { return };
         // What was frozen had been listening, and the kernel answers for it either way: only a start is tried.
         let ended = if how == "thaw" { None } else { self.answers(job).await };

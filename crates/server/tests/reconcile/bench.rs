@@ -311,7 +311,8 @@ impl Bench {
             selectors: Selectors::default(),
             spec: WorkerSpec {
                 driver: DriverSpec::Sim,
-                listen: is_routed.then(|| SocketAddr::from(([127, 0, 0, 1], 8_000))),
+                // Port 0: nobody opens it, and no two are the same.
+                listen: is_routed.then(|| SocketAddr::from(([127, 0, 0, 1], 0))),
                 target: None,
                 sni: Vec::new(),
                 tls_target: None,

@@ -61,6 +61,30 @@ fn a_lease_lives_through_an_outage_for_its_own_ttl() {
 }
 
 #[test]
+fn a_lease_lives_through_a_stall_of_ours_for_its_own_ttl() {
+    let mut bench = Bench::new(4, vec![global(10)]);
+    let web = bench.add("web", true);
+    let id = web.clone();
+    let asked = LeaseAsked {
+        credential: Credential::new("token"),
+        holder: None,
+        ttl: Duration::from_secs(20),
+        reason: String::new(),
+    };
+    bench.ask(|fleet| async move { fleet.take_lease(&id, asked).await }).unwrap();
+    bench.pass_secs(5);
+    // Stopped by hand for ten minutes: nobody could renew anything.
+    let back = bench.now() + Duration::from_mins(10);
+    bench.clock.set(back);
+    bench.sim.tick(back);
+    bench.tick();
+    bench.pass_until("it sleeps", |bench| bench.is(&web, StatusKind::Pausing));
+    assert!(bench.now() >= back + Duration::from_secs(30), "the TTL once more, and then the timeout");
+    // Without a stall it ends as ever: no lease lives on by our own passing by.
+    bench.pass_until("it is frozen", |bench| bench.is(&web, StatusKind::Paused));
+}
+
+#[test]
 fn a_pause_that_nobody_can_vouch_for_is_taken_back() {
     for leaves in [false, true] {
         let mut bench = Bench::new(5, vec![global(10)]);

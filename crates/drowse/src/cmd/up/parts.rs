@@ -8,7 +8,8 @@ use drowse_server::clock::Clock;
 use drowse_server::config::Database;
 use drowse_server::tasks::Tasks;
 use drowse_server::{CHECKS_AT_ONCE, Drivers, Fleet, Parts};
-use drowse_store::{Epoch, Options, Store};
+use drowse_store::{Alone, Epoch, Options, Store, StoreError};
+use tokio::sync::watch;
 
 use super::crash;
 use super::folder::{Folder, random};
@@ -19,14 +20,22 @@ use crate::cmd::EXEC;
 /// What a worker says is kept up to this; the older half goes first.
 const LOG_LIMIT: u64 = 10 << 20;
 
-/// Opens the database and brings it up to date. Blocks, and must not be called on the runtime.
-pub(super) fn open_store(database: &Database, folder: &Folder) -> anyhow::Result<Store> {
+/// The database, and that it is ours alone.
+#[derive(Debug)]
+pub(super) struct Memory {
+    pub(super) store: Store,
+    /// Whether somebody else has it now, after an outage of it.
+    pub(super) is_lost: watch::Sender<bool>,
+    _alone: Alone,
+}
+
+/// Opens the database and brings it up to date, unless another Drowse looks after it. Blocks, and must not be
+/// called on the runtime.
+pub(super) fn open_store(database: &Database, folder: &Folder) -> anyhow::Result<Memory> {
     let options = Options::new(Epoch(u64::from_le_bytes(random()?)));
-    match database {
+    let (url, shown) = match database {
         Database::Sqlite { file } => {
-            let url = format!("sqlite://{}", file.display());
-            Store::open(&url, folder.path(), &options)
-                .with_context(|| format!("cannot open the database {}", folder.path().join(file).display()))
+            (format!("sqlite://{}", file.display()), folder.path().join(file).display().to_string())
         }
         Database::Postgres { url, password_file } => {
             let mut secret = url.clone();
@@ -38,10 +47,20 @@ pub(super) fn open_store(database: &Database, folder: &Folder) -> anyhow::Result
                 secret.push_str(&percent(password.trim_end_matches(['\r', '\n'])));
             }
             // Never the one with the password.
-            Store::open(&secret, folder.path(), &options)
-                .with_context(|| format!("cannot open the database {url}"))
+            (secret, url.clone())
         }
-    }
+    };
+    let is_lost = watch::Sender::new(false);
+    let open = || -> Result<Memory, StoreError> {
+        let lost = is_lost.clone();
+        let lost = move || {
+            lost.send_replace(true);
+        };
+        let alone = Alone::take(&url, folder.path(), &options, lost)?;
+        let store = Store::open(&url, folder.path(), &options)?;
+        Ok(Memory { store, is_lost: is_lost.clone(), _alone: alone })
+    };
+    open().with_context(|| format!("cannot open the database {shown}"))
 }
 
 fn percent(text: &str) -> String {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow};
+use drowse_core::id::WorkerId;
 use drowse_core::signal::DriverKind;
 use drowse_router::route::Rules;
 use drowse_router::{Leads, Names, Route};
@@ -18,7 +19,7 @@ use crate::cmd::check_config::{error_line, variables};
 use crate::output;
 
 /// Everything that was said.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Settings {
     pub(super) config: Config,
     /// The workers of the file, as they go onto the books.
@@ -84,15 +85,12 @@ impl Settings {
 
     /// The doors of the listed workers, and those that they share.
     pub(super) fn doors(&self) -> Vec<Door> {
-        let own = self.listed.iter().filter_map(|new| {
-            let (listen, target) = (new.spec.listen?, new.spec.target?);
-            let leads = Leads::Port(route(new, target));
-            Some(Door { listen, leads, whose: format!("worker {}", new.id) })
-        });
+        let own =
+            self.listed.iter().filter_map(|new| Some(door(&new.id, new.spec.listen?, new.spec.target?)));
         let mut doors: Vec<Door> = own.collect();
         let tls = Arc::new(Names::new(self.listed.iter().flat_map(|new| {
             let target = new.spec.tls_target.or(new.spec.target);
-            let route = target.map(|target| Arc::new(route(new, target)));
+            let route = target.map(|target| Arc::new(route(&new.id, target)));
             let names = new.spec.sni.iter().cloned();
             names.filter_map(move |name| Some((name, route.clone()?)))
         })));
@@ -104,8 +102,13 @@ impl Settings {
     }
 }
 
-fn route(new: &NewWorker, target: SocketAddr) -> Route {
-    Route { worker: new.id.clone(), target, rules: Rules::default() }
+/// The door of one worker.
+pub(super) fn door(worker: &WorkerId, listen: SocketAddr, target: SocketAddr) -> Door {
+    Door { listen, leads: Leads::Port(route(worker, target)), whose: format!("worker {worker}") }
+}
+
+fn route(worker: &WorkerId, target: SocketAddr) -> Route {
+    Route { worker: worker.clone(), target, rules: Rules::default() }
 }
 
 fn parse(text: &str, shown: &str) -> Parsed {

@@ -85,11 +85,13 @@ pub(super) struct Led<'a> {
     router: &'a Router,
     ports: &'a mut Ports,
     sni: BTreeMap<HostPattern, (WorkerId, Range<usize>)>,
+    /// Where workers answer, to be held against all doors once they are known.
+    targets: Vec<(&'static str, SocketAddr, Range<usize>)>,
 }
 
 impl<'a> Led<'a> {
     pub(super) fn new(router: &'a Router, ports: &'a mut Ports) -> Self {
-        Self { router, ports, sni: BTreeMap::new() }
+        Self { router, ports, sni: BTreeMap::new(), targets: Vec::new() }
     }
 
     pub(super) fn read(
@@ -104,6 +106,11 @@ impl<'a> Led<'a> {
             sni: section.read(report, "sni", names).unwrap_or_default(),
             tls_target: section.read(report, "tls_target", |value| target(value, kind)),
         };
+        for (field, target) in [("target", ways.target), ("tls_target", ways.tls_target)] {
+            if let Some(Target::Address(target)) = target {
+                self.targets.push((field, target, section.span_of(field)));
+            }
+        }
         let rule = "needs target beside it: where the worker answers";
         let has_target = section.has("target");
         let missing = [("listen", has_target), ("sni", has_target || section.has("tls_target"))];
@@ -133,6 +140,13 @@ impl<'a> Led<'a> {
             self.ports.take(report, &section.span_of("listen"), "listen", listen, &format!("worker {id}"));
         }
         take(&mut self.sni, report, section, ("sni", &ways.sni), id);
+    }
+
+    /// To be called when all workers have been read.
+    pub(super) fn check_targets(&self, report: &mut Report<'_>) {
+        for (field, target, span) in &self.targets {
+            self.ports.check_target(report, span, field, *target);
+        }
     }
 }
 

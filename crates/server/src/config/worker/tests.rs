@@ -285,6 +285,38 @@ fn what_two_workers_cannot_share_is_refused_with_both_places() {
 }
 
 #[test]
+fn a_target_behind_a_door_of_ours_is_refused() {
+    let worker = |id: &str, listen: &str, target: &str| {
+        format!(
+            "[[worker]]\nid = \"{id}\"\ndriver = \"process\"\ncommand = [\"x\"]\nlisten = \"{listen}\"\ntarget = \"{target}\"\n"
+        )
+    };
+    let loops =
+        worker("a", "127.0.0.1:8001", "127.0.0.1:8002") + &worker("b", "127.0.0.1:8002", "127.0.0.1:8001");
+    assert_eq!(
+        errors(&loops),
+        [
+            "f:6:10: target: 127.0.0.1:8002 leads to 127.0.0.1:8002, where worker b listens",
+            "f:12:10: target: 127.0.0.1:8001 leads to 127.0.0.1:8001, where worker a listens",
+        ]
+    );
+    for (listen, target, leads) in [
+        ("127.0.0.1:8001", "127.0.0.1:8001", true),
+        ("0.0.0.0:8001", "127.0.0.1:8001", true),
+        ("[::]:8001", "127.0.0.1:8001", true),
+        ("127.0.0.1:8001", "0.0.0.0:8001", true),
+        ("127.0.0.1:8001", "[::ffff:127.0.0.1]:8001", true),
+        ("127.0.0.1:8001", "127.0.0.1:7070", true),
+        // Another machine, as far as can be known.
+        ("0.0.0.0:8001", "192.0.2.7:8001", false),
+        ("127.0.0.1:8001", "127.0.0.2:8001", false),
+        ("127.0.0.1:8001", "127.0.0.1:8002", false),
+    ] {
+        assert_eq!(!errors(&worker("a", listen, target)).is_empty(), leads, "{listen} {target}");
+    }
+}
+
+#[test]
 fn names_lead_to_one_worker_each() {
     let router = "[router]\ntls = [\"127.0.0.1:8443\"]\n";
     let worker = |id: &str, more: &str| format!("[[worker]]\nid = \"{id}\"\ndriver = \"sim\"\n{more}\n");
