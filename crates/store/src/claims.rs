@@ -138,22 +138,30 @@ impl Tx<'_> {
         Ok(())
     }
 
-    /// Nudges up to `limit` workers that were last judged under an older policy; how many. To be called, a
-    /// transaction each, until it answers 0.
-    pub fn nudge_outdated(&self, now: Timestamp, limit: usize) -> Result<usize, StoreError> {
-        let outdated = self.query(
+    /// Nudges up to `limit` workers that were last judged under an older policy and come after `after`, by id; the
+    /// last of them. To be called, a transaction each, until it answers `None`.
+    pub fn nudge_outdated(
+        &self,
+        after: Option<&WorkerId>,
+        now: Timestamp,
+        limit: usize,
+    ) -> Result<Option<WorkerId>, StoreError> {
+        // `+`: by id, where the last one left off, and not by the epoch, which is the same for all of them.
+        let mut outdated = self.query(
             "SELECT id FROM worker
-             WHERE policy_epoch < (SELECT policy_epoch FROM fleet) AND next_check_at > $1
-                AND (nudge_at IS NULL OR nudge_at > $1)
-             ORDER BY id LIMIT $2",
-            &[now.into(), limit.into()],
+             WHERE id > $1 AND +policy_epoch < (SELECT policy_epoch FROM fleet) AND +next_check_at > $2
+                AND (nudge_at IS NULL OR nudge_at > $2)
+             ORDER BY id LIMIT $3",
+            &[after.map_or("", WorkerId::as_str).into(), now.into(), limit.into()],
             |row| worker_id(row.text(0)?),
         )?;
-        // One by one in the order of their ids: one statement for all would lock them in any order.
-        for worker in &outdated {
-            self.nudge(worker, now)?;
-        }
-        Ok(outdated.len())
+        self.nudge_all(&outdated, now)?;
+        Ok(outdated.pop())
+    }
+
+    /// Nudges several, which are in the order of their ids: one statement for all would lock them in any order.
+    pub fn nudge_all(&self, workers: &[WorkerId], at: Timestamp) -> Result<(), StoreError> {
+        workers.iter().try_for_each(|worker| self.nudge(worker, at))
     }
 }
 

@@ -15,12 +15,8 @@ use crate::error::StoreError;
 use crate::row::{WorkerRecord, from_json, to_json, worker_id};
 use crate::sessions::ConnectionCount;
 use crate::sql::Row;
-use crate::store::Store;
 use crate::tx::View;
 use crate::workers::Locked;
-
-/// How many lease books are looked at in one transaction.
-const BOOKS_AT_ONCE: usize = 200;
 
 /// A row of the table: a hold that may be over.
 #[derive(Clone, Debug)]
@@ -151,9 +147,14 @@ impl View<'_> {
             &[],
             HoldRow::of,
         )?;
+        let outages = self.outages()?;
+        // What an outage has prolonged may be written down as ended.
+        let from = outages.first().map_or(now, |first| first.min(now));
         let books =
-            self.query("SELECT worker_id, doc FROM lease_book WHERE ends_at > $1", &[now.into()], |row| {
-                Ok((worker_id(row.text(0)?)?, from_json::<LeaseBook>(row.text(1)?, "leases", row.text(0)?)?))
+            self.query("SELECT worker_id, doc FROM lease_book WHERE ends_at > $1", &[from.into()], |row| {
+                let mut leases: LeaseBook = from_json(row.text(1)?, "leases", row.text(0)?)?;
+                outages.put_right(&mut leases);
+                Ok((worker_id(row.text(0)?)?, leases))
             })?;
         let mut all: Vec<_> = rows
             .into_iter()
@@ -181,12 +182,7 @@ impl View<'_> {
 
     /// The leases of a worker.
     pub fn leases(&self, worker: &WorkerId) -> Result<LeaseBook, StoreError> {
-        let found = self.query_one(
-            "SELECT doc FROM lease_book WHERE worker_id = $1",
-            &[worker.as_str().into()],
-            |row| from_json(row.text(0)?, "leases", worker.as_str()),
-        )?;
-        Ok(found.unwrap_or_default())
+        Ok(self.lease_book(worker)?.0)
     }
 
     pub(crate) fn hold_rows(&self, worker: &WorkerId) -> Result<Vec<HoldRow>, StoreError> {
@@ -343,42 +339,6 @@ impl Locked<'_> {
         )?;
         self.record.hold_ended_at = at;
         Ok(())
-    }
-}
-
-impl Store {
-    /// After an outage of ours that began at `away_since`: no lease that was alive then ends before its own
-    /// TTL has passed once more. To be called before anything expires; how many workers it concerned.
-    pub fn resume_leases(&self, away_since: Timestamp, resumed_at: Timestamp) -> Result<usize, StoreError> {
-        let mut changed = 0;
-        let mut after = String::new();
-        loop {
-            let ids = self.read(|t| {
-                t.query(
-                    "SELECT worker_id FROM lease_book WHERE worker_id > $1 AND ends_at > $2
-                     ORDER BY worker_id LIMIT $3",
-                    &[(&after).into(), away_since.into(), BOOKS_AT_ONCE.into()],
-                    |row| worker_id(row.text(0)?),
-                )
-            })?;
-            let Some(last) = ids.last() else {
-                return Ok(changed);
-            };
-            last.as_str().clone_into(&mut after);
-            changed += self.tx(|t| {
-                let mut changed = 0;
-                for id in &ids {
-                    if let Some(mut locked) = t.lock_worker(id)? {
-                        let mut leases = locked.leases()?;
-                        if leases.resume_after_outage(away_since, resumed_at) {
-                            locked.save_leases(&leases)?;
-                            changed += 1;
-                        }
-                    }
-                }
-                Ok::<_, StoreError>(changed)
-            })?;
-        }
     }
 }
 

@@ -45,6 +45,7 @@ mod holds;
 mod liveness;
 mod meta;
 mod migrate;
+mod outage;
 mod policies;
 mod pool;
 mod postgres;

@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::error::StoreError;
 use crate::events::NewEvent;
 use crate::holds::Held;
-use crate::row::{WorkerRecord, sleep_at, to_json, worker_id};
+use crate::row::{WorkerRecord, from_json, sleep_at, to_json, worker_id};
 use crate::tx::{Tx, View};
 
 /// A worker whose row this transaction has locked: nobody else takes or ends a hold of it or changes its
@@ -279,6 +279,30 @@ impl View<'_> {
                 listing.limit.into(),
             ],
             WorkerRecord::of,
+        )
+    }
+
+    /// The ids of all workers on the books that have a status, in order.
+    pub fn ids_with(&self, status: StatusKind) -> Result<Vec<WorkerId>, StoreError> {
+        self.query(
+            "SELECT id FROM worker WHERE status = $1 AND removed_at IS NULL ORDER BY id",
+            &[status.code().into()],
+            |row| worker_id(row.text(0)?),
+        )
+    }
+
+    /// How the workers on the books are configured whose configuration contains `text` as it is written: a
+    /// pre-filter, so that only few are read in full.
+    pub fn specs_with(&self, text: &str) -> Result<Vec<(WorkerId, Value)>, StoreError> {
+        let pattern = format!("%{}%", text.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_"));
+        self.query(
+            "SELECT id, spec FROM worker WHERE removed_at IS NULL AND spec LIKE $1 ESCAPE '\\' ORDER BY id",
+            &[(&pattern).into()],
+            |row| {
+                let id = worker_id(row.text(0)?)?;
+                let spec = from_json(row.text(1)?, "configuration", id.as_str())?;
+                Ok((id, spec))
+            },
         )
     }
 

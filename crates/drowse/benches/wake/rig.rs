@@ -115,7 +115,7 @@ impl Rig {
                     directory: None,
                     environment: std::collections::BTreeMap::new(),
                 },
-                listen: Some(SocketAddr::from(([127, 0, 0, 1], 1))),
+                listen: Some(SocketAddr::from(([127, 0, 0, 1], 0))),
                 target: Some(target),
                 sni: Vec::new(),
                 tls_target: None,

@@ -104,7 +104,7 @@ impl Rig {
             selectors: Selectors { group: group.map(str::to_owned), ..Selectors::default() },
             spec: WorkerSpec {
                 driver: DriverSpec::Sim,
-                listen: Some(SocketAddr::from(([127, 0, 0, 1], 8_000))),
+                listen: Some(SocketAddr::from(([127, 0, 0, 1], 0))),
                 target: None,
                 sni: Vec::new(),
                 tls_target: None,

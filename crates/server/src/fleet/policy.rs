@@ -209,16 +209,16 @@ impl Fleet {
         self.0.notices.journal_advanced();
         let shared = Arc::clone(&self.0);
         self.0.tasks.spawn(async move {
+            let mut after: Option<WorkerId> = None;
             loop {
                 let clock = shared.clock.clone();
-                let nudged = shared
-                    .db
-                    .tx("nudge", Lane::Ordinary, move |tx| tx.nudge_outdated(clock.now(), NUDGED_AT_ONCE))
-                    .await;
+                let nudge = move |tx: &Tx<'_>| tx.nudge_outdated(after.as_ref(), clock.now(), NUDGED_AT_ONCE);
+                let nudged = shared.db.tx("nudge", Lane::Ordinary, nudge).await;
                 shared.queue.nudge();
                 // Whoever is not nudged for want of the store is judged at the next check all the same.
-                if nudged.map_or(true, |count| count == 0) {
-                    return;
+                match nudged {
+                    Ok(Some(last)) => after = Some(last),
+                    Ok(None) | Err(_) => return,
                 }
             }
         });

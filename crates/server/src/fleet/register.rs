@@ -10,7 +10,7 @@ use drowse_core::id::WorkerId;
 use drowse_core::policy::{Policy, Selectors};
 use drowse_core::status::{StatusKind, WakeCause};
 use drowse_core::worker::Worker;
-use drowse_store::{Lane, Listing, NewEvent, Registered, Removal, Tx};
+use drowse_store::{Lane, NewEvent, Registered, Removal, Tx, View};
 use serde_json::json;
 
 use super::{ControlError, Fleet, PolicyChange};
@@ -39,9 +39,6 @@ pub struct Patch {
 
 /// Where the workers of this process are: sites matter once several replicas share a database.
 const SITE: &str = "local";
-
-/// How many workers are read at once.
-const PAGE: usize = 1_000;
 
 impl Fleet {
     /// Puts a worker on the books. It is looked at at once.
@@ -194,17 +191,17 @@ impl Fleet {
                 Err(other) => return Err(other),
             }
         }
-        let mut listing = Listing { limit: PAGE, ..Listing::default() };
-        loop {
-            let page = self.list(listing.clone()).await?;
-            for card in page.iter().filter(|card| card.spec.is_listed && !names.contains(card.record.id())) {
-                self.unlist(card.record.id()).await?;
-            }
-            match page.last() {
-                Some(last) if page.len() == PAGE => listing.after = Some(last.record.id().clone()),
-                Some(_) | None => return Ok(()),
+        for (id, spec) in self.specs_with(r#""is_listed":true"#.to_owned()).await? {
+            if spec.is_listed && !names.contains(&id) {
+                self.unlist(&id).await?;
             }
         }
+        Ok(())
+    }
+
+    /// The workers whose configuration contains `text` as it is stored: of a hundred thousand only few are read.
+    async fn specs_with(&self, text: String) -> Result<Vec<(WorkerId, WorkerSpec)>, ControlError> {
+        self.0.db.read(move |view| specs_with(view, &text)).await
     }
 
     async fn refresh(&self, card: &super::WorkerCard, new: NewWorker) -> Result<(), ControlError> {
@@ -287,54 +284,43 @@ impl Fleet {
 
     /// The doors of workers that no file lists.
     pub async fn unlisted_doors(&self) -> Result<Vec<(WorkerId, SocketAddr, SocketAddr)>, ControlError> {
-        let mut doors = Vec::new();
-        let mut listing = Listing { limit: PAGE, ..Listing::default() };
-        loop {
-            let page = self.list(listing.clone()).await?;
-            for card in page.iter().filter(|card| !card.spec.is_listed) {
-                if let (Some(listen), Some(target)) = (card.spec.listen, card.spec.target) {
-                    doors.push((card.record.id().clone(), listen, target));
-                }
-            }
-            match page.last() {
-                Some(last) if page.len() == PAGE => listing.after = Some(last.record.id().clone()),
-                Some(_) | None => return Ok(doors),
-            }
-        }
+        let with_doors = self.specs_with(r#""listen":"#.to_owned()).await?;
+        let unlisted = with_doors.into_iter().filter(|(_, spec)| !spec.is_listed);
+        Ok(unlisted.filter_map(|(id, spec)| Some((id, spec.listen?, spec.target?))).collect())
     }
 }
 
-/// Holds the addresses of a new worker against those of all others.
+/// Holds the addresses of a new worker against those of all others. Only those can be in the way that name one of
+/// its ports.
 fn check_addresses(tx: &Tx<'_>, new: &NewWorker) -> Result<(), ControlError> {
-    if new.spec.listen.is_none() && new.spec.target.is_none() {
-        return Ok(());
-    }
-    let mut listing = Listing { limit: PAGE, ..Listing::default() };
-    loop {
-        let page = tx.workers(&listing)?;
-        for record in page.iter().filter(|record| *record.id() != new.id) {
-            // What cannot be read has no door.
-            let Ok(other) = serde_json::from_value::<WorkerSpec>(record.spec.clone()) else { continue };
+    let addresses = [new.spec.listen, new.spec.target];
+    let ports: BTreeSet<u16> = addresses.iter().flatten().map(SocketAddr::port).collect();
+    // Port 0 is a new one each time.
+    for port in ports.into_iter().filter(|port| *port != 0) {
+        let others = specs_with(tx, &format!(r#":{port}""#))?;
+        for (id, other) in others.into_iter().filter(|(id, _)| *id != new.id) {
             if let (Some(mine), Some(theirs)) = (new.spec.listen, other.listen)
                 && listens_twice(mine, theirs)
             {
-                let message = format!("{mine} is taken by worker {}", record.id());
-                return Err(ControlError::invalid("listen", message));
+                return Err(ControlError::invalid("listen", format!("{mine} is taken by worker {id}")));
             }
             for (target, listen) in [(new.spec.target, other.listen), (other.target, new.spec.listen)] {
                 if let (Some(target), Some(listen)) = (target, listen)
                     && leads_to(target, listen)
                 {
-                    let message = format!("{target} leads to {listen}: worker {} and this one", record.id());
+                    let message = format!("{target} leads to {listen}: worker {id} and this one");
                     return Err(ControlError::invalid("target", message));
                 }
             }
         }
-        match page.last() {
-            Some(last) if page.len() == PAGE => listing.after = Some(last.id().clone()),
-            Some(_) | None => return Ok(()),
-        }
     }
+    Ok(())
+}
+
+/// What cannot be read has no door.
+fn specs_with(view: &View<'_>, text: &str) -> Result<Vec<(WorkerId, WorkerSpec)>, ControlError> {
+    let found = view.specs_with(text)?.into_iter();
+    Ok(found.filter_map(|(id, spec)| Some((id, serde_json::from_value(spec).ok()?))).collect())
 }
 
 /// How soon it is tried again to let a worker leave about which nothing was heard.

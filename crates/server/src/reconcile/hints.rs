@@ -50,9 +50,8 @@ impl Shared {
 
     async fn look_at_everybody(&self) {
         for status in StatusKind::ALL.into_iter().filter(|status| *status != StatusKind::Terminated) {
-            for worker in self.all_with(status).await.unwrap_or_default() {
-                self.look_soon(&worker).await;
-            }
+            // Failed: they are looked at when they are due.
+            let _ = self.look_soon_at_all(status).await;
         }
     }
 }

@@ -13,14 +13,14 @@ use drowse_core::Timestamp;
 use drowse_core::event::Event;
 use drowse_core::id::WorkerId;
 use drowse_core::status::StatusKind;
-use drowse_store::{Lane, Listing, StoreError};
+use drowse_store::{Lane, Store, StoreError};
 
 use crate::fleet::{ControlError, Fleet};
 use crate::shared::Shared;
 use crate::spec::WorkerSpec;
 
-/// How many workers are read at once.
-const PAGE: usize = 1_000;
+/// How many workers are nudged in one transaction.
+const NUDGED_AT_ONCE: usize = 200;
 
 /// Who takes nothing in for this long refuses what comes, so that a renewal may have been lost. The loop comes by
 /// three times as often.
@@ -39,7 +39,7 @@ impl Shared {
         let now = self.clock.now();
         let away_since = self.db.read(|view| view.ingested_through()).await?;
         if let Some(away_since) = away_since {
-            self.db.run("leases", move |store| store.resume_leases(away_since.min(now), now)).await?;
+            self.was_away(away_since.min(now), now).await?;
         }
         self.present_at(now).await;
         for former in self.former.clone() {
@@ -49,7 +49,6 @@ impl Shared {
         self.flush().await?;
         // The file may say something else than it did in the former life.
         self.db.tx("reload", Lane::Ordinary, |tx| tx.bump_policy_epoch()).await?;
-        Fleet(Arc::clone(self)).apply_policy();
         for status in INTERRUPTED {
             for id in self.all_with(status).await? {
                 let shared = Arc::clone(self);
@@ -59,10 +58,35 @@ impl Shared {
                 });
             }
         }
-        // Evidence may have been written and not acted on. Their checks look at it.
-        for id in self.all_with(StatusKind::Paused).await? {
-            self.db.tx("nudge", Lane::Ordinary, move |tx| tx.nudge(&id, now)).await?;
+        let shared = Arc::clone(self);
+        self.tasks.spawn(async move {
+            // Evidence may have been written and not acted on. Their checks look at it, ahead of the others'.
+            let _ = shared.look_soon_at_all(StatusKind::Paused).await;
+            Fleet(shared).apply_policy();
+        });
+        Ok(())
+    }
+
+    /// Has everybody with a status looked at now, a few at a time.
+    pub(super) async fn look_soon_at_all(&self, status: StatusKind) -> Result<(), StoreError> {
+        let all = self.all_with(status).await?;
+        for some in all.chunks(NUDGED_AT_ONCE) {
+            let (some, clock) = (some.to_vec(), self.clock.clone());
+            self.db.tx("nudge", Lane::Ordinary, move |tx| tx.nudge_all(&some, clock.now())).await?;
+            self.queue.nudge();
         }
+        Ok(())
+    }
+
+    /// Nobody was heard for a while: leases get their time again. That is so at once, and written down in each of
+    /// them when there is time.
+    async fn was_away(self: &Arc<Self>, since: Timestamp, now: Timestamp) -> Result<(), StoreError> {
+        self.db.tx("leases", Lane::Ordinary, move |tx| tx.note_outage(since, now)).await?;
+        let shared = Arc::clone(self);
+        self.tasks.spawn(async move {
+            // Failed: it stays noted, and the next outage or start settles it too.
+            let _ = shared.db.run("settle", Store::settle_outages).await;
+        });
         Ok(())
     }
 
@@ -74,28 +98,18 @@ impl Shared {
 
     /// Gives leases their time again after a stall, a jump of the clock, or a stretch in which nothing could be
     /// written: whoever wanted to renew one was not heard. To be called before anything that lets one expire.
-    pub(super) async fn make_up_for_absence(&self) -> Result<(), StoreError> {
+    pub(super) async fn make_up_for_absence(self: &Arc<Self>) -> Result<(), StoreError> {
         let mut present = self.present.lock().await;
         let now = self.clock.now();
         if let Some(since) = present.filter(|since| now.since(*since) >= ABSENT) {
-            self.db.run("leases", move |store| store.resume_leases(since, now)).await?;
+            self.was_away(since, now).await?;
             *present = Some(now);
         }
         Ok(())
     }
 
     pub(crate) async fn all_with(&self, status: StatusKind) -> Result<Vec<WorkerId>, StoreError> {
-        let mut found = Vec::new();
-        let mut after = None;
-        loop {
-            let listing = Listing { after: after.take(), limit: PAGE, status: Some(status) };
-            let page = self.db.read(move |view| view.workers(&listing)).await?;
-            found.extend(page.iter().map(|record| record.id().clone()));
-            match page.last() {
-                Some(last) if page.len() == PAGE => after = Some(last.id().clone()),
-                Some(_) | None => return Ok(found),
-            }
-        }
+        self.db.read(move |view| view.ids_with(status)).await
     }
 
     async fn take_over_by_id(self: &Arc<Self>, id: &WorkerId) -> Result<(), ControlError> {

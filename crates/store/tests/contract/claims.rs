@@ -187,9 +187,14 @@ fn a_change_of_policy_has_everybody_looked_at_again() {
             register(&store, name);
         }
         let claimed = store.tx(|t| t.claim(&id("b"), "me", at(1), at(30))).unwrap().unwrap();
-        let nudge = || store.tx(|t| t.nudge_outdated(at(10), 2)).unwrap();
+        let nudge = |after: Option<&str>| {
+            let last = store.tx(|t| t.nudge_outdated(after.map(id).as_ref(), at(10), 2)).unwrap();
+            last.map(|last| last.to_string())
+        };
         store.tx(|t| t.bump_policy_epoch()).unwrap();
-        assert_eq!((nudge(), nudge(), nudge()), (2, 1, 0));
+        assert_eq!(nudge(None).as_deref(), Some("b"));
+        assert_eq!(nudge(Some("b")).as_deref(), Some("c"));
+        assert_eq!(nudge(Some("c")), None);
         assert_eq!(names(&due(&store, "me", 10, 40)), ["a", "c"]);
         assert_eq!(finish(&store, &claimed, Some(500)), Finished::Written);
         assert_eq!(record(&store, "b").next_check_at, Some(at(10)));

@@ -23,7 +23,7 @@ fn take_lease(t: &Tx<'_>, name: &str, now: i64, ttl: u64) -> Result<(), StoreErr
     locked.save_leases(&leases)
 }
 
-/// Fails when `resume_leases` does nothing.
+/// Fails when an outage changes nothing.
 #[test]
 fn a_lease_that_was_alive_when_we_went_away_gets_its_time_again() {
     on_both(|database| {
@@ -49,6 +49,33 @@ fn a_lease_that_was_alive_when_we_went_away_gets_its_time_again() {
         assert_eq!(ends("long"), Some(at(4_600)));
         assert_eq!(ends("expired"), None, "it had ended before we went");
         assert_eq!(store.resume_leases(at(100), at(1_000)).unwrap(), 0, "once is enough");
+    });
+}
+
+/// A hundred thousand books are not rewritten before anybody is served. Fails where a book is read as it is stored,
+/// and where an outage is forgotten before every book has been written.
+#[test]
+fn whoever_reads_a_lease_before_the_outage_is_settled_finds_it_alive() {
+    on_both(|database| {
+        let store = with_worker(database, "web");
+        lease(&store, "web", 60, 60);
+        store.tx(|t| t.note_outage(at(100), at(1_000))).unwrap();
+        drop(store);
+
+        // We died again before it was settled, and were away from 1,010 to 2,000.
+        let store = database.open();
+        let is_held = |now| !store.read(|t| t.holds(&id("web"), at(now))).unwrap().is_empty();
+        assert!(is_held(1_059) && !is_held(1_060));
+        store.tx(|t| t.note_outage(at(1_010), at(2_000))).unwrap();
+        assert!(is_held(2_059) && !is_held(2_060));
+        assert_eq!(store.read(|t| t.all_holds(at(2_059))).unwrap().len(), 1);
+
+        assert_eq!(store.settle_outages().unwrap(), 1);
+        assert!(is_held(2_059) && !is_held(2_060));
+        assert_eq!(store.settle_outages().unwrap(), 0, "once is enough");
+        // What is taken afterwards is not concerned.
+        lease(&store, "web", 2_100, 60);
+        assert!(is_held(2_159) && !is_held(2_160));
     });
 }
 
