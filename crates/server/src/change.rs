@@ -245,6 +245,7 @@ impl Shared {
 
     /// What follows a commit.
     pub(crate) fn committed(self: &Arc<Self>, changed: Changed) -> Worker {
+        self.untold.know(&changed.worker);
         self.metrics.journalled(&changed.entries, changed.slept_at, changed.at);
         if changed.has_journalled || !changed.effects.is_empty() {
             self.notices.worker_changed(&changed.worker.id);

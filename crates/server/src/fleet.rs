@@ -88,6 +88,11 @@ impl Fleet {
         self.0.notices.journal()
     }
 
+    /// Tells when the store can no longer be written to, and why, and when it can again.
+    pub fn watch_store(&self) -> watch::Receiver<Option<String>> {
+        self.0.notices.store()
+    }
+
     /// Events after a number, oldest first.
     pub async fn events(
         &self,

@@ -89,7 +89,27 @@ impl Shared {
     pub(crate) fn unwritten_activity(&self, worker: &WorkerId) -> Option<Timestamp> {
         let buffer = lock(&self.ingest.buffer);
         let waiting = buffer.arrivals.get(&(worker.clone(), ROUTER)).and_then(|arrival| arrival.activity_at);
-        waiting.max(buffer.in_transit.get(worker).copied())
+        let written_soon = waiting.max(buffer.in_transit.get(worker).copied());
+        drop(buffer);
+        // Whoever is connected uses it now. A tick later, as with bytes.
+        let at_the_door = self
+            .untold
+            .get(worker)
+            .map(|edge| if edge.count > 0 { self.clock.now() + Duration::from_micros(1) } else { edge.at });
+        written_soon.max(at_the_door)
+    }
+
+    /// Whether the last attempt to write failed. Nothing is decided then.
+    pub(crate) fn cannot_write(&self) -> bool {
+        lock(&self.ingest.buffer).failing_since.is_some()
+    }
+
+    /// After a stretch in which nobody could be heard: no lease that was alive then ends before its own TTL has
+    /// passed once more.
+    pub(crate) async fn resume_leases(&self, away_since: Timestamp) -> Result<(), StoreError> {
+        let now = self.clock.now();
+        self.db.run("leases", move |store| store.resume_leases(away_since.min(now), now)).await?;
+        Ok(())
     }
 
     /// Whether evidence can be taken in.
@@ -110,13 +130,17 @@ impl Shared {
                 .collect();
             (self.clock.now(), arrivals)
         };
-        let outcome = self.write_batch(&mut flushing, through, &batch).await;
+        let outcome = match self.make_up_for_silence().await {
+            Ok(()) => self.write_batch(&mut flushing, through, &batch).await,
+            Err(error) => Err(error),
+        };
         match outcome {
             Ok(touched) => {
                 let mut buffer = lock(&self.ingest.buffer);
                 buffer.failing_since = None;
                 buffer.in_transit.clear();
                 drop(buffer);
+                self.notices.store_is(None);
                 for worker in touched {
                     self.wake_touched(worker);
                 }
@@ -124,9 +148,19 @@ impl Shared {
             }
             Err(error) => {
                 self.put_back(batch, through);
+                self.notices.store_is(Some(&error));
                 self.metrics.count(|counted| counted.failed_flushes += 1);
                 Err(error)
             }
+        }
+    }
+
+    /// The store is back, perhaps: before anything else is written, leases get their time again.
+    async fn make_up_for_silence(&self) -> Result<(), StoreError> {
+        let failing_since = lock(&self.ingest.buffer).failing_since;
+        match failing_since.filter(|since| self.clock.now().since(*since) >= GIVES_UP_AFTER) {
+            Some(since) => self.resume_leases(since).await,
+            None => Ok(()),
         }
     }
 

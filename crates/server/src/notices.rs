@@ -4,6 +4,7 @@
 //! is missed.
 
 use drowse_core::id::WorkerId;
+use drowse_store::StoreError;
 use tokio::sync::{broadcast, watch};
 
 /// How many changes a slow listener may be behind before it is told that it lost some.
@@ -14,11 +15,16 @@ const BEHIND: usize = 4_096;
 pub(crate) struct Notices {
     journal: watch::Sender<u64>,
     workers: broadcast::Sender<WorkerId>,
+    store: watch::Sender<Option<String>>,
 }
 
 impl Notices {
     pub(crate) fn new() -> Self {
-        Self { journal: watch::Sender::new(0), workers: broadcast::Sender::new(BEHIND) }
+        Self {
+            journal: watch::Sender::new(0),
+            workers: broadcast::Sender::new(BEHIND),
+            store: watch::Sender::new(None),
+        }
     }
 
     /// The journal has grown.
@@ -31,6 +37,26 @@ impl Notices {
         // Nobody listens: nobody waits.
         let _ = self.workers.send(id.clone());
         self.journal_advanced();
+    }
+
+    /// Whether the store can be written to, and why not.
+    pub(crate) fn store_is(&self, failure: Option<&StoreError>) {
+        let told = failure.map(|error| {
+            let source = std::error::Error::source(error).map(|source| format!(": {source}"));
+            format!("{error}{}", source.unwrap_or_default())
+        });
+        self.store.send_if_modified(|now| {
+            // Another reason is no news: what matters is that there is one.
+            let is_news = now.is_some() != told.is_some();
+            if is_news {
+                *now = told;
+            }
+            is_news
+        });
+    }
+
+    pub(crate) fn store(&self) -> watch::Receiver<Option<String>> {
+        self.store.subscribe()
     }
 
     pub(crate) fn journal(&self) -> watch::Receiver<u64> {

@@ -1,7 +1,7 @@
 //! What the facade, the loop and the ingest have in common.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use drowse_core::Timestamp;
@@ -18,8 +18,9 @@ use crate::meters::Meters;
 use crate::metrics::Metrics;
 use crate::notices::Notices;
 use crate::policies::{FileLayers, Policies};
-use crate::reconcile::{Queue, Work};
+use crate::reconcile::{Queue, STALLED, Work};
 use crate::tasks::Tasks;
+use crate::untold::Untold;
 
 /// What a fleet is made of.
 #[derive(Debug)]
@@ -78,6 +79,10 @@ pub(crate) struct Shared {
     /// Numbers the edges of connection counts.
     pub(crate) edges: AtomicU64,
     pub(crate) is_ready: AtomicBool,
+    /// What the doors could not tell the store.
+    pub(crate) untold: Untold,
+    /// When the loop last found its clock and itself in order, in microseconds.
+    pub(crate) looked_at: AtomicI64,
 }
 
 impl Shared {
@@ -101,6 +106,8 @@ impl Shared {
             // Grows over restarts too: a delayed release of a former life must not look newer.
             edges: AtomicU64::new(started_at.as_micros().unsigned_abs()),
             is_ready: AtomicBool::new(false),
+            untold: Untold::default(),
+            looked_at: AtomicI64::new(started_at.as_micros()),
             brake_terms: brake,
             clock,
             tasks,
@@ -108,6 +115,17 @@ impl Shared {
             former,
             started_at,
         }
+    }
+}
+
+impl Shared {
+    /// Whether the loop has not come when it should have: what it did not see is no reason to act.
+    ///
+    /// Asked when a decision is committed. A check that was under way when everything stood still goes on at the same
+    /// moment as the loop, which is about to put the brake on.
+    pub(crate) fn is_stalled(&self, now: Timestamp) -> bool {
+        let looked_at = Timestamp::from_micros(self.looked_at.load(Ordering::Acquire));
+        now.since(looked_at) >= STALLED
     }
 }
 

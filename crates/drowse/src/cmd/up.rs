@@ -82,13 +82,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let settings = Settings::load(args, args.config.clone())?;
         (Folder::open(&args.data())?, settings)
     };
-    let store = parts::open_store(&settings.config.server.database, &folder)?;
+    let (store, clock) = parts::open_store(&settings.config.server.database, &folder)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .context("cannot start the threads that Drowse runs on")?;
     // A clone stays here: a connection to PostgreSQL must not be closed by a thread of the runtime.
-    let outcome = runtime.block_on(life::live(args, &folder, settings, store.clone()));
+    let outcome = runtime.block_on(life::live(args, &folder, settings, (store.clone(), clock)));
     runtime.shutdown_timeout(Duration::from_secs(1));
     drop(store);
     outcome?;

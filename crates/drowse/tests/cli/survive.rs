@@ -15,6 +15,8 @@ mod journal;
 mod law;
 #[path = "survive/points.rs"]
 mod points;
+#[path = "survive/postgres.rs"]
+mod postgres;
 #[path = "survive/stand.rs"]
 mod stand;
 #[path = "survive/truth.rs"]

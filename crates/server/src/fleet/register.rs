@@ -159,6 +159,7 @@ impl Fleet {
             let _ = self.0.hands.forget(id, &spec).await;
         }
         self.0.meters.forget(id);
+        self.0.untold.forget(id);
         self.0.gone.note(id, None);
         self.0.notices.worker_changed(id);
         Ok(())

@@ -29,8 +29,7 @@ impl Tally {
     pub(super) async fn enter(&self) -> Result<(), ControlError> {
         let mut count = self.count.lock().await;
         if !count.is_told {
-            self.fleet.connections(&self.worker, 1).await?;
-            count.is_told = true;
+            count.is_told = self.fleet.enter(&self.worker).await?;
         }
         count.open += 1;
         Ok(())
@@ -41,9 +40,8 @@ impl Tally {
         let mut count = self.count.lock().await;
         count.open -= 1;
         if count.open == 0 {
-            // If the store cannot be told, the worker stays held until the next connection ends, or this
-            // process does: awake for too long, never asleep too soon.
-            count.is_told = self.fleet.connections(&self.worker, 0).await.is_err();
+            self.fleet.leave_door(&self.worker).await;
+            count.is_told = false;
         }
     }
 }

@@ -115,7 +115,9 @@ impl Shared {
         }
         self.write_notes(change, notes);
         write_history(change, &picture, verdict)?;
-        expire_leases(change)?;
+        if !self.cannot_write() {
+            expire_leases(change)?;
+        }
         if picture.worker.gpu_was_read && !change.worker().gpu_was_read {
             let worker = drowse_core::worker::Worker { gpu_was_read: true, ..change.worker() };
             change.locked.save(&worker, None)?;
@@ -175,6 +177,7 @@ impl Shared {
     ) -> Result<Found, ControlError> {
         let id = change.locked.id();
         let mut found = change.locked.found(verdict.at, change.now)?;
+        found.is_braked |= self.is_stalled(change.now);
         // A hold that was taken and ended since the look is use like any other.
         let hold_ended_at = change.tx.hold_ended_at(id, change.now)?;
         found.activity_at = found.activity_at.max(self.unwritten_activity(id)).max(hold_ended_at);

@@ -33,7 +33,7 @@ impl Shared {
         let now = self.clock.now();
         let away_since = self.db.read(|view| view.ingested_through()).await?;
         if let Some(away_since) = away_since {
-            self.db.run("leases", move |store| store.resume_leases(away_since.min(now), now)).await?;
+            self.resume_leases(away_since).await?;
         }
         for former in self.former.clone() {
             self.db.run("bury", move |store| store.bury_replica(&former, now)).await?;

@@ -8,7 +8,7 @@ use anyhow::{Context as _, bail};
 use drowse_server::fleet::Left;
 use drowse_server::gate::Closing;
 use drowse_server::tasks::{Blocking, Tasks};
-use drowse_server::{Fleet, Reconciler};
+use drowse_server::{Clock, Fleet, Reconciler};
 use drowse_store::Store;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
@@ -52,7 +52,7 @@ pub(super) async fn live(
     args: &Args,
     folder: &Folder,
     settings: Settings,
-    store: Store,
+    memory: (Store, Clock),
 ) -> anyhow::Result<()> {
     // First of all: a signal that comes during the start ends it cleanly too.
     let mut ends = Ends::new()?;
@@ -64,7 +64,7 @@ pub(super) async fn live(
     let wanted = settings.doors();
     let bound = doors.bind(&wanted).await?;
     let lives = Lives::begin(folder)?;
-    let (fleet, freezer) = parts::fleet(&settings, folder, &lives, store, &tasks)?;
+    let (fleet, freezer) = parts::fleet(&settings, folder, &lives, memory, &tasks)?;
     let mut news = News::new(fleet.clone()).await?;
 
     fleet.sync_listed(settings.listed.clone()).await.context("cannot take on the workers of the file")?;
@@ -98,10 +98,12 @@ pub(super) async fn live(
 
     let outcome = {
         let mut telling = std::pin::pin!(tell(args, &mut news));
+        let mut store = life.fleet.watch_store();
         loop {
             tokio::select! {
                 () = ends.next() => break Ok(()),
                 _ = hangups.recv() => life.reload().await,
+                Ok(()) = store.changed() => output::talk(&about_store(store.borrow_and_update().as_deref())),
                 ended = &mut life.ticking => break ended.context("the loop has failed"),
                 () = &mut telling => {}
             }
@@ -112,6 +114,17 @@ pub(super) async fn live(
         news.catch_up().await;
     }
     outcome
+}
+
+/// Said also to whoever wants no news: it needs somebody.
+fn about_store(failure: Option<&str>) -> String {
+    match failure {
+        Some(why) => format!(
+            "drowse: the database cannot be written to: {why}; nothing is put to sleep until it can, and \
+             connections still wake what is frozen\n"
+        ),
+        None => "drowse: the database can be written to again\n".to_owned(),
+    }
 }
 
 async fn tell(args: &Args, news: &mut News) {

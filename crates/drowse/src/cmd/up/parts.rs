@@ -19,8 +19,15 @@ use crate::cmd::EXEC;
 /// What a worker says is kept up to this; the older half goes first.
 const LOG_LIMIT: u64 = 10 << 20;
 
-/// Opens the database and brings it up to date. Blocks, and must not be called on the runtime.
-pub(super) fn open_store(database: &Database, folder: &Folder) -> anyhow::Result<Store> {
+/// Opens the database and brings it up to date, and takes the clock that goes with it. Blocks, and must not be
+/// called on the runtime.
+pub(super) fn open_store(database: &Database, folder: &Folder) -> anyhow::Result<(Store, Clock)> {
+    let store = open(database, folder)?;
+    let clock = Clock::of(&store).context("cannot ask the database what time it is")?;
+    Ok((store, clock))
+}
+
+fn open(database: &Database, folder: &Folder) -> anyhow::Result<Store> {
     let options = Options::new(Epoch(u64::from_le_bytes(random()?)));
     match database {
         Database::Sqlite { file } => {
@@ -63,10 +70,9 @@ pub(super) fn fleet(
     settings: &Settings,
     folder: &Folder,
     lives: &Lives,
-    store: Store,
+    (store, clock): (Store, Clock),
     tasks: &Tasks,
 ) -> anyhow::Result<(Fleet, String)> {
-    let clock = Clock::system();
     let process = ProcessDriver::open(process::Config {
         data_dir: folder.path().to_owned(),
         // Whatever becomes of the file that this program was started from, such as an upgrade.

@@ -49,12 +49,17 @@ impl Stand {
             Some(cluster) => cluster.url(&cluster.database()),
             None => "sqlite://drowse.db".to_owned(),
         };
+        Self { cluster, ..Self::at(url) }
+    }
+
+    /// The same on a database that is somebody else's business.
+    pub(crate) fn at(url: String) -> Self {
         let mut folder = Folder::new();
         let crash = folder.data().with_file_name("crash");
         fs::create_dir(&crash).unwrap();
         folder.args = vec!["--database".to_owned(), url.clone()];
         folder.variables = vec![("DROWSE_CRASH_DIR".to_owned(), crash.display().to_string())];
-        Self { folder, host: own_host(), url, kept: OnceLock::new(), cluster }
+        Self { folder, host: own_host(), url, kept: OnceLock::new(), cluster: None }
     }
 
     /// Lists a worker, by its number, with these lines of policy.
@@ -108,6 +113,11 @@ impl Stand {
         let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
         let status = status.ok_or_else(|| io::Error::other(format!("no status: {answer:?}")))?;
         Ok((status, serde_json::from_str(body).unwrap_or_default()))
+    }
+
+    /// What `/readyz` says.
+    pub(crate) fn is_ready(&self) -> bool {
+        matches!(self.api("GET", "/readyz", ""), Ok((200, _)))
     }
 
     /// A person's order, over whatever holds the worker.
@@ -167,6 +177,12 @@ impl Stand {
             format!("\n  {} {} {} {}", stored.seq, event.at, event.kind, event.doc)
         };
         format!("{:?}{}", worker.status, journal.iter().map(line).collect::<String>())
+    }
+
+    /// How often something of this type was journalled about a worker.
+    pub(crate) fn count(&self, number: u16, kind: &str) -> usize {
+        let (_, journal) = self.books(number).unwrap();
+        journal.iter().filter(|stored| stored.event.kind == kind).count()
     }
 
     fn crash(&self, file: &str) -> PathBuf {

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use super::truth::uptime;
+
 /// The pause between two looks.
 const LOOK_EVERY: Duration = Duration::from_millis(15);
 
@@ -31,4 +33,10 @@ pub(crate) fn until_or<T>(
         std::thread::park_timeout(LOOK_EVERY);
     }
     panic!("it did not come to be that {what}; last seen: {last}\n{}", story());
+}
+
+/// Lets so many seconds pass. For what must *not* happen in a time: there is no state to wait for.
+pub(crate) fn seconds(many: f64) {
+    let end = uptime() + many;
+    until("time passes", || if uptime() >= end { Ok(()) } else { Err(String::new()) });
 }
