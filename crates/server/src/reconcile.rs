@@ -34,6 +34,7 @@ use drowse_store::{Lane, StoreError};
 pub(crate) use queue::Queue;
 pub(crate) use work::Work;
 
+use crate::clock::Doubt;
 use crate::fleet::Fleet;
 use crate::ingest::FLUSH_INTERVAL;
 use crate::shared::{Shared, lock};
@@ -62,6 +63,8 @@ struct LastDone {
     meant: Option<Timestamp>,
     /// The loop had stalled since then, and that is not written down yet.
     away_since: Option<Timestamp>,
+    /// The clock has jumped, and the brake does not know the new time yet.
+    has_jumped: bool,
 }
 
 impl Reconciler {
@@ -189,21 +192,31 @@ impl Reconciler {
         let shared = &self.shared;
         let away_since = lock(&self.done).away_since;
         if let Some(away_since) = away_since {
-            shared.note_trouble(Trouble::LoopStalled).await?;
             // Whoever holds a lease could not renew it while nobody listened.
             shared.resume_leases(away_since).await?;
+            shared.note_trouble(Trouble::LoopStalled).await?;
+            lock(&self.done).away_since = None;
         }
         if asks_the_store && shared.clock.is_of_the_store() {
             let clock = shared.clock.clone();
             shared.db.read(move |view| clock.measure(view)).await?;
         }
-        if shared.clock.doubt().is_some() {
-            shared.note_trouble(Trouble::ClockJumped).await?;
-            shared.clock.follow();
+        match shared.clock.doubt() {
+            Some(Doubt::Jumped(_)) => {
+                shared.note_trouble(Trouble::ClockJumped).await?;
+                lock(&self.done).has_jumped = true;
+                shared.clock.follow();
+            }
+            // Whoever waits so long for the store does not come when it should.
+            Some(Doubt::Slow(_)) => {
+                shared.note_trouble(Trouble::LoopStalled).await?;
+            }
+            None => {}
         }
-        let mut done = lock(&self.done);
-        if done.away_since == away_since {
-            done.away_since = None;
+        if lock(&self.done).has_jumped {
+            // Again in the new time: by that, the brake would have been on for as long as the jump was.
+            shared.note_trouble(Trouble::ClockJumped).await?;
+            lock(&self.done).has_jumped = false;
         }
         shared.looked_at.store(shared.clock.now().as_micros(), Ordering::Release);
         Ok(())

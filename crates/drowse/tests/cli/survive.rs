@@ -9,6 +9,10 @@ mod act;
 mod chance;
 #[path = "../../../store/tests/contract/cluster.rs"]
 mod cluster;
+#[path = "survive/disk.rs"]
+mod disk;
+#[path = "survive/early.rs"]
+mod early;
 #[path = "../../../server/tests/reconcile/journal.rs"]
 mod journal;
 #[path = "survive/law.rs"]
@@ -19,6 +23,8 @@ mod points;
 mod postgres;
 #[path = "survive/stand.rs"]
 mod stand;
+#[path = "survive/surroundings.rs"]
+mod surroundings;
 #[path = "survive/truth.rs"]
 mod truth;
 #[path = "survive/wait.rs"]

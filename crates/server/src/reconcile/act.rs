@@ -115,7 +115,8 @@ impl Shared {
         }
         self.write_notes(change, notes);
         write_history(change, &picture, verdict)?;
-        if !self.cannot_write() {
+        // After an outage of ours leases get their time again before any of them ends.
+        if !self.cannot_write() && !self.is_stalled(change.now) {
             expire_leases(change)?;
         }
         if picture.worker.gpu_was_read && !change.worker().gpu_was_read {
