@@ -9,6 +9,8 @@ mod act;
 mod chance;
 #[path = "../../../store/tests/contract/cluster.rs"]
 mod cluster;
+#[path = "survive/cut.rs"]
+mod cut;
 #[path = "survive/disk.rs"]
 mod disk;
 #[path = "survive/early.rs"]

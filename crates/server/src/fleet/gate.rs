@@ -63,11 +63,11 @@ impl Fleet {
     }
 
     /// Counts the first connection, with the store or without it; whether the store knows.
-    pub(crate) async fn enter(&self, id: &WorkerId) -> Result<bool, ControlError> {
+    pub(crate) async fn enter_door(&self, id: &WorkerId) -> Result<bool, ControlError> {
         match self.tell(id, 1).await {
             Ok(()) => Ok(true),
             Err(ControlError::Unavailable(why)) => {
-                self.0.may_wake(id, why).await?;
+                self.0.may_wake(id, why)?;
                 self.0.untold.note(id, 1, self.0.clock.now());
                 Ok(false)
             }
@@ -211,11 +211,7 @@ impl Shared {
     }
 
     /// The worker as it was last known, if a connection may wake it as such. `why` there is no store to ask.
-    async fn may_wake(
-        self: &Arc<Self>,
-        id: &WorkerId,
-        why: StoreError,
-    ) -> Result<(Worker, WorkerSpec), ControlError> {
+    fn may_wake(&self, id: &WorkerId, why: StoreError) -> Result<(Worker, WorkerSpec), ControlError> {
         let Some((worker, spec)) = self.untold.believed(id) else {
             return Err(ControlError::Unavailable(why));
         };
@@ -231,7 +227,7 @@ impl Shared {
         id: &WorkerId,
         why: StoreError,
     ) -> Result<Worker, WakeRefused> {
-        let (worker, spec) = self.may_wake(id, why).await?;
+        let (worker, spec) = self.may_wake(id, why)?;
         let did_not = |message: String| WakeRefused::DidNotComeUp { status: worker.status.kind(), message };
         // A stop that is under way cannot be taken back, and nobody could write down that it was followed by a
         // start.

@@ -29,7 +29,7 @@ impl Tally {
     pub(super) async fn enter(&self) -> Result<(), ControlError> {
         let mut count = self.count.lock().await;
         if !count.is_told {
-            count.is_told = self.fleet.enter(&self.worker).await?;
+            count.is_told = self.fleet.enter_door(&self.worker).await?;
         }
         count.open += 1;
         Ok(())

@@ -260,7 +260,7 @@ impl Shared {
     }
 
     /// Has a transition looked at soon, which asks the driver again.
-    pub(super) async fn ask_again(&self, id: &WorkerId) {
+    pub(crate) async fn ask_again(&self, id: &WorkerId) {
         loop {
             let (worker, at) = (id.clone(), self.clock.now() + RETRY);
             match self.db.tx("nudge", Lane::Ordinary, move |tx| tx.nudge(&worker, at)).await {

@@ -28,34 +28,36 @@ impl Shared {
         if self.untold.holds(job.id) {
             return self.ask_again(job.id).await;
         }
-        let within = job.within(self.clock.now());
-        let answer = self.hands.call("freeze", job.driver.freeze(job.id, within)).await;
-        let Some(seen) = self.settled(job, intent, answer, &[Power::Paused]).await else { return };
-        debug_assert_eq!(seen.power, Power::Paused);
-        self.wait_for_evidence(job).await;
+        // Somebody waits for it already: it is not frozen only to be thawed.
+        if !matches!(job.picture.worker.status, Status::Pausing { wake: Some(_), .. }) {
+            let within = job.within(self.clock.now());
+            let answer = self.hands.call("freeze", job.driver.freeze(job.id, within)).await;
+            let Some(seen) = self.settled(job, intent, answer, &[Power::Paused]).await else { return };
+            debug_assert_eq!(seen.power, Power::Paused);
+            self.wait_for_evidence(job).await;
+        }
         if self.untold.holds(job.id) {
             return self.take_back(job).await;
         }
         // The barrier again: what was in use up to the freeze is written before anybody calls it paused.
         let _ = self.flush().await;
+        let mut may_be_written = false;
         loop {
             match self.confirm_pause(job.id, intent).await {
-                Ok(_) => return,
-                Err(ControlError::Refused(Refusal::Late { .. })) => {
-                    // It was frozen after the intent had been given up. The rules remember that, and put it right
-                    // as soon as they are shown.
-                    return self.look_soon(job.id).await;
-                }
-                // It may be written, and then it sleeps by the book: the next attempt tells. Whoever needs it
-                // meanwhile is not kept waiting for that.
-                Err(ControlError::Unavailable(StoreError::CommitUnknown(_)))
-                    if !self.untold.holds(job.id) =>
-                {
+                Err(ControlError::Unavailable(error)) => {
+                    may_be_written |= matches!(error, StoreError::CommitUnknown(_));
+                    // What cannot be written down is not left frozen.
+                    if !may_be_written || self.untold.holds(job.id) {
+                        return self.take_back(job).await;
+                    }
+                    // If it is written, it sleeps by the book, and the next attempt tells. Whoever needs it
+                    // meanwhile is not kept waiting for that.
                     self.clock.sleep_until(self.clock.now() + MARGIN).await;
                 }
-                // What cannot be written down is not left frozen.
-                Err(ControlError::Unavailable(_)) => return self.take_back(job).await,
-                Err(_) => return,
+                // It is written, or it was frozen after the intent had been given up. The rules remember that,
+                // and put it right as soon as they are shown.
+                Err(ControlError::Refused(Refusal::Late { .. })) => return self.look_soon(job.id).await,
+                Ok(_) | Err(_) => return,
             }
         }
     }

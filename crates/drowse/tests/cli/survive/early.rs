@@ -11,18 +11,6 @@ use super::wait::{seconds, until};
 
 const IDLE_FIVE_SECONDS: &str = "policy.idle_timeout = \"5s\"\npolicy.stop_after = \"1h\"";
 
-/// Takes a lease, as a program in the worker would.
-fn lease(stand: &Stand, number: u16, ttl: &str) {
-    let path = format!("/api/v1/workers/w{number}/leases/build");
-    let taken = stand.api("PUT", &path, &format!(r#"{{"ttl":"{ttl}","reason":"work"}}"#)).unwrap();
-    assert_eq!(taken.0, 200, "{}", taken.1);
-}
-
-fn is_leased(stand: &Stand, number: u16) -> bool {
-    let (_, holds) = stand.api("GET", &format!("/api/v1/workers/w{number}/holds"), "").unwrap();
-    holds.to_string().contains("lease")
-}
-
 fn brake(stand: &Stand) -> Value {
     stand.api("GET", "/api/v1/brake", "").unwrap().1
 }
@@ -49,14 +37,14 @@ fn after_a_kill_idleness_is_counted_anew_and_a_lease_gets_its_time_again() {
     let up = stand.up();
     stand.wait_for(1, "running");
     stand.ask(0).unwrap();
-    lease(&stand, 1, "4s");
+    stand.lease(1, "4s");
     // One second before the first would sleep, and as long before the other's lease would be renewed.
     seconds(3.5);
     up.kill();
     // Now it would have ended, had Drowse lived.
     seconds(2.0);
     let _up = stand.up();
-    assert!(is_leased(&stand, 1), "it ended although nobody could renew it");
+    assert!(stand.is_leased(1), "it ended although nobody could renew it");
     // The moment at which the first was to sleep is past, and this is less than its timeout.
     seconds(3.0);
     for number in [0, 1] {
@@ -76,13 +64,13 @@ fn after_it_stood_still_drowse_puts_the_brake_on_before_anybody_sleeps() {
     let up = stand.up();
     stand.wait_for(1, "running");
     stand.ask(0).unwrap();
-    lease(&stand, 1, "4s");
+    stand.lease(1, "4s");
     up.signal("-STOP");
     // Longer than the timeout, than the lease, and than a loop may be late.
     seconds(12.0);
     up.signal("-CONT");
     is_braked(&stand, "loop_stalled");
-    assert!(is_leased(&stand, 1), "it ended although nobody could renew it");
+    assert!(stand.is_leased(1), "it ended although nobody could renew it");
     seconds(6.0);
     for number in [0, 1] {
         assert_eq!(stand.count(number, "worker.sleep_intended"), 0, "{}", stand.story(number));

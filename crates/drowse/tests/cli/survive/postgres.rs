@@ -58,14 +58,16 @@ fn a_fleet_on_postgres_sleeps_wakes_and_is_found_again_after_a_clean_end() {
 #[test]
 fn while_the_database_is_away_nothing_is_put_to_sleep_and_connections_still_wake() {
     let mut cluster = Cluster::start();
-    let stand = stand(&cluster, &[IDLE_ONE_SECOND, IDLE_FOUR_SECONDS, BY_PEOPLE]);
+    let stand = stand(&cluster, &[IDLE_ONE_SECOND, IDLE_FOUR_SECONDS, BY_PEOPLE, IDLE_ONE_SECOND]);
     let mut up = stand.up();
     stand.wait_for(2, "running");
     assert!(matches!(stand.order(2, "pause"), Ok((202, _))));
     stand.wait_for(2, "paused");
     stand.wait_for(0, "paused");
-    // Awake when it begins.
+    // Awake when it begins: one by use, one by a lease that ends meanwhile.
     stand.ask(1).unwrap();
+    stand.ask(3).unwrap();
+    stand.lease(3, "5s");
     let wakes = stand.count(0, "worker.resumed");
     cluster.down();
     let line = up.wait_for(AWAY);
@@ -82,12 +84,14 @@ fn while_the_database_is_away_nothing_is_put_to_sleep_and_connections_still_wake
     seconds(6.0);
     is_seen(&stand, 0, Power::Running);
     is_seen(&stand, 1, Power::Running);
+    is_seen(&stand, 3, Power::Running);
 
     cluster.up();
     up.wait_for(BACK);
+    assert!(stand.is_leased(3), "it ended although nobody could renew it: {}", stand.story(3));
     until("it is ready", || if stand.is_ready() { Ok(()) } else { Err("not ready".to_owned()) });
-    for (number, rests) in [(0, "paused"), (1, "paused"), (2, "paused")] {
-        stand.wait_for(number, rests);
+    for number in 0..4 {
+        stand.wait_for(number, "paused");
         at_rest(&stand, number, "the database is back");
     }
     assert_eq!(stand.count(0, "worker.resumed"), wakes + 1, "{}", stand.story(0));
@@ -125,9 +129,10 @@ fn what_was_frozen_and_could_not_be_written_down_is_not_left_frozen() {
     let stand = stand(&cluster, &[BY_PEOPLE]);
     let mut up = stand.up();
     stand.wait_for(0, "running");
-    assert!(matches!(stand.order(0, "pause"), Ok((202, _))));
-    is_seen(&stand, 0, Power::Paused);
+    stand.stop_at(&up, "freeze:after-call", || assert!(matches!(stand.order(0, "pause"), Ok((202, _)))));
+    assert_eq!(truth::power(stand.target(0)), Power::Paused);
     cluster.down();
+    up.signal("-CONT");
     up.wait_for(AWAY);
     is_seen(&stand, 0, Power::Running);
     cluster.up();
@@ -135,6 +140,44 @@ fn what_was_frozen_and_could_not_be_written_down_is_not_left_frozen() {
     stand.wait_for(0, "paused");
     at_rest(&stand, 0, "the pause is done after all");
     assert_eq!(stand.count(0, "worker.sleep_intended"), 1, "{}", stand.story(0));
+}
+
+/// The worker is awake, and only the books do not know.
+#[test]
+fn a_wake_that_cannot_be_written_down_keeps_nobody_waiting() {
+    let mut cluster = Cluster::start();
+    let stand = stand(&cluster, &[IDLE_ONE_SECOND]);
+    for point in
+        ["connections:before-commit", "connections:after-commit", "thaw:before-call", "thaw:after-call"]
+    {
+        let mut up = stand.up();
+        stand.wait_for(0, "paused");
+        thread::scope(|scope| {
+            let mut client = None;
+            stand.stop_at(&up, point, || client = Some(scope.spawn(|| stand.ask(0))));
+            cluster.down();
+            up.signal("-CONT");
+            let answer = client.unwrap().join().unwrap();
+            assert!(answer.is_ok(), "{point}: {answer:?}");
+        });
+        cluster.up();
+        stand.wait_for(0, "paused");
+        at_rest(&stand, 0, point);
+        assert_eq!(up.end(), Some(0), "{}", up.told());
+    }
+}
+
+#[test]
+fn an_end_without_the_database_leaves_nothing_frozen() {
+    let mut cluster = Cluster::start();
+    let stand = stand(&cluster, &[IDLE_ONE_SECOND]);
+    let mut up = stand.up();
+    stand.wait_for(0, "paused");
+    cluster.down();
+    up.wait_for(AWAY);
+    assert_eq!(up.end(), Some(0), "{}", up.told());
+    assert!(up.told().contains("the database does not answer at the end"), "{}", up.told());
+    assert_eq!(truth::power(stand.target(0)), Power::Running);
 }
 
 /// Whoever connects is answered, whatever the database does just then.

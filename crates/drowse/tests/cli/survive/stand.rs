@@ -147,6 +147,18 @@ impl Stand {
         self.api("POST", &format!("/api/v1/workers/{}/{what}", name(number)), r#"{"force":true}"#)
     }
 
+    /// Takes a lease, as a program in the worker would.
+    pub(crate) fn lease(&self, number: u16, ttl: &str) {
+        let path = format!("/api/v1/workers/{}/leases/build", name(number));
+        let taken = self.api("PUT", &path, &format!(r#"{{"ttl":"{ttl}","reason":"work"}}"#)).unwrap();
+        assert_eq!(taken.0, 200, "{}", taken.1);
+    }
+
+    pub(crate) fn is_leased(&self, number: u16) -> bool {
+        let (_, holds) = self.api("GET", &format!("/api/v1/workers/{}/holds", name(number)), "").unwrap();
+        holds.to_string().contains("lease")
+    }
+
     /// What Drowse says that a worker is doing.
     pub(crate) fn status(&self, number: u16) -> io::Result<String> {
         let (code, body) = self.api("GET", &format!("/api/v1/workers/{}", name(number)), "")?;
@@ -229,8 +241,24 @@ impl Stand {
 
     /// Lets it die the `nth` time that it passes a point from now on.
     pub(crate) fn arm(&self, point: &str, nth: usize) {
+        self.write_die_at(&format!("{point} {nth}\n"));
+    }
+
+    /// Does something, lets it stand still at the next passing of a point, and waits until it does.
+    pub(crate) fn stop_at(&self, up: &Up, point: &str, act: impl FnOnce()) {
+        self.write_die_at(&format!("{point} 1 stop\n"));
+        act();
+        until_or(
+            &format!("it stands still at {point}"),
+            || if truth::is_stopped(up.pid()) { Ok(()) } else { Err(String::new()) },
+            || self.story(0),
+        );
+        self.disarm();
+    }
+
+    fn write_die_at(&self, line: &str) {
         let new = self.crash("die-at.new");
-        fs::write(&new, format!("{point} {nth}\n")).unwrap();
+        fs::write(&new, line).unwrap();
         fs::rename(new, self.crash("die-at")).unwrap();
     }
 

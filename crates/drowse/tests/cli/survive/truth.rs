@@ -39,10 +39,20 @@ pub(crate) fn power(target: SocketAddr) -> Power {
     }
 }
 
+/// As `ps` shows it.
+fn state(pid: u32) -> Option<char> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(')')?.1.trim_start().chars().next()
+}
+
+/// Whether a process was stopped by a signal.
+pub(crate) fn is_stopped(pid: u32) -> bool {
+    state(pid) == Some('T')
+}
+
 /// By any of the freezers; `None`: it is gone.
 fn is_frozen(pid: u32) -> Option<bool> {
-    let state = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let state = state.rsplit_once(')')?.1.trim_start().chars().next()?;
+    let state = state(pid)?;
     if state == 'Z' {
         return None;
     }
