@@ -7,7 +7,7 @@ use anyhow::Context;
 
 use crate::step::{Outcome, Step, table, timed};
 use crate::workspace::{Workspace, must};
-use crate::{reference, test};
+use crate::{probe_api, reference, test};
 
 /// Whether the tests are among the checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,8 +20,14 @@ pub(crate) enum Tests {
 type Check = fn(&Workspace) -> anyhow::Result<()>;
 
 /// In the order of what they cost, so that the cheap mistakes are told first.
-const CHECKS: &[(&str, Check)] =
-    &[("format", format), ("lints", lints), (TESTS, tests), ("docs", docs), ("generated files", generated)];
+const CHECKS: &[(&str, Check)] = &[
+    ("format", format),
+    ("lints", lints),
+    (TESTS, tests),
+    ("docs", docs),
+    ("generated files", generated),
+    ("api", api),
+];
 
 const TESTS: &str = "tests";
 
@@ -71,6 +77,10 @@ fn docs(workspace: &Workspace) -> anyhow::Result<()> {
 
 fn generated(workspace: &Workspace) -> anyhow::Result<()> {
     reference::run(workspace, reference::Mode::Check)
+}
+
+fn api(workspace: &Workspace) -> anyhow::Result<()> {
+    probe_api::run(workspace, None)
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ mod bench;
 mod ci;
 mod explore;
 mod needs;
+mod probe_api;
 mod reference;
 mod step;
 mod test;
@@ -28,6 +29,7 @@ usage: cargo xtask COMMAND
   ci [--after-tests]   format, lints, tests, docs, generated files; --after-tests leaves the tests out
   gen [--check]        write the generated files; --check only says which are stale
   explore FIRST COUNT  run the property tests from other seeds than the usual one
+  probe-api [EXAMPLES] run schemathesis against the API of a running drowse (a CI step)
   bench NAME           run a benchmark and refresh docs/benchmarks/NAME.md (names: core)
 ";
 
@@ -59,6 +61,11 @@ fn run(args: &[&str]) -> anyhow::Result<()> {
         ["gen"] => reference::run(&Workspace::find()?, reference::Mode::Write),
         ["gen", "--check"] => reference::run(&Workspace::find()?, reference::Mode::Check),
         ["explore", args @ ..] => explore::run(&Workspace::find()?, args),
+        ["probe-api"] => probe_api::run(&Workspace::find()?, None),
+        ["probe-api", examples] => match examples.parse() {
+            Ok(examples) => probe_api::run(&Workspace::find()?, Some(examples)),
+            Err(_) => bail!("EXAMPLES is a whole number, found `{examples}`\n\n{USAGE}"),
+        },
         ["bench"] => bail!("which benchmark?\n\n{USAGE}"),
         ["bench", name] => bench::run(&Workspace::find()?, name),
         [command @ ("ci" | "gen" | "bench"), rest @ ..] => {

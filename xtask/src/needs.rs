@@ -36,12 +36,26 @@ const TOOLS: &[Tool] = &[Tool {
 }];
 
 /// A container engine gets its line here together with the first test that needs it.
-const PACKAGES: &[Package] = &[Package {
-    name: "postgresql",
-    // The server's own programs are not on the path, and clients alone would not do.
-    probe: &["sh", "-c", "ls /usr/lib/postgresql/*/bin/initdb"],
-    why: "the second engine of the store; its tests start a server of their own",
-}];
+const PACKAGES: &[Package] = &[
+    Package {
+        name: "postgresql",
+        // The server's own programs are not on the path, and clients alone would not do.
+        probe: &["sh", "-c", "ls /usr/lib/postgresql/*/bin/initdb"],
+        why: "the second engine of the store; its tests start a server of their own",
+    },
+    Package {
+        name: "nginx",
+        probe: &["/usr/sbin/nginx", "-v"],
+        why: "a worker with HTTP and TLS behind the front door",
+    },
+    Package { name: "openssl", probe: &["openssl", "version"], why: "certificates for that worker" },
+    Package { name: "curl", probe: &["curl", "--version"], why: "a client of that worker" },
+    Package {
+        name: "python3-venv",
+        probe: &["python3", "-c", "import venv, ensurepip"],
+        why: "schemathesis, which probes the API, gets a folder of its own",
+    },
+];
 
 /// Installs whatever is missing, saying so before it does.
 pub(crate) fn install(workspace: &Workspace) -> anyhow::Result<()> {

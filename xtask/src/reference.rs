@@ -24,7 +24,9 @@ pub(crate) struct Generated {
 
 /// Every generated file.
 const REGISTRY: &[Generated] = &[
+    Generated { path: "docs/reference/cli.md", args: &["__reference", "cli"] },
     Generated { path: "docs/reference/config.md", args: &["__reference", "config"] },
+    Generated { path: "docs/reference/metrics.md", args: &["__reference", "metrics"] },
     Generated { path: "docs/reference/openapi.json", args: &["__reference", "openapi"] },
     Generated { path: "drowse.example.toml", args: &["__reference", "example"] },
 ];

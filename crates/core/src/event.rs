@@ -77,6 +77,8 @@ pub enum Event {
     DriverReady { intent: IntentId, boot: Option<BootId>, started_at: Option<Timestamp> },
     /// The driver refused.
     DriverRefused { intent: IntentId, message: String },
+    /// The driver refused to make it.
+    MakeRefused { generation: Generation, message: String },
     /// A transition took longer than it may.
     DeadlinePassed { generation: Generation },
     /// The driver does not answer at all.

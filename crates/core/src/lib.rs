@@ -9,6 +9,7 @@
 
 extern crate alloc;
 
+pub mod address;
 pub mod brake;
 pub mod clock;
 pub mod counter;
@@ -18,6 +19,7 @@ pub mod evidence;
 pub mod flap;
 pub mod grace;
 pub mod hold;
+pub mod host;
 pub mod id;
 pub mod journal;
 pub mod lease;

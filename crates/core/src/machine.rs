@@ -79,6 +79,7 @@ pub fn step(worker: &Worker, event: &Event, now: Timestamp) -> Result<Step, Refu
             driver::ready(draft, *intent, boot.as_ref(), *started_at)
         }
         Event::DriverRefused { intent, message } => driver::refused(draft, *intent, message),
+        Event::MakeRefused { generation, message } => driver::make_refused(draft, *generation, message),
         Event::DeadlinePassed { generation } => driver::deadline_passed(draft, *generation),
         Event::DriverSilent { generation } => driver::silent(draft, *generation),
         Event::Exited { boot, code } => exit::exited(draft, boot, *code),

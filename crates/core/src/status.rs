@@ -70,6 +70,8 @@ pub enum WakeCause {
     Exit,
     /// Drowse ends, and nothing would wake what it leaves frozen.
     Shutdown,
+    /// It leaves the books, and nothing would wake it any more.
+    Removal,
 }
 
 impl WakeCause {
@@ -83,6 +85,7 @@ impl WakeCause {
             | WakeCause::Veto
             | WakeCause::Recovery
             | WakeCause::Shutdown
+            | WakeCause::Removal
             | WakeCause::Exit => false,
         }
     }
@@ -93,9 +96,11 @@ impl WakeCause {
             WakeCause::Connection | WakeCause::Lease { .. } => ResumeReason::Wake,
             WakeCause::KeepAwake { .. } | WakeCause::Resume { .. } => ResumeReason::Manual,
             WakeCause::Schedule => ResumeReason::Schedule,
-            WakeCause::Activity | WakeCause::Veto | WakeCause::Recovery | WakeCause::Shutdown => {
-                ResumeReason::Undo
-            }
+            WakeCause::Activity
+            | WakeCause::Veto
+            | WakeCause::Recovery
+            | WakeCause::Shutdown
+            | WakeCause::Removal => ResumeReason::Undo,
             WakeCause::Exit => ResumeReason::Restart,
         }
     }
@@ -111,6 +116,7 @@ impl WakeCause {
             WakeCause::Veto => "hook",
             WakeCause::Recovery | WakeCause::Exit => "drowse",
             WakeCause::Shutdown => "shutdown",
+            WakeCause::Removal => "removal",
         }
     }
 }
@@ -152,7 +158,13 @@ pub enum FailCause {
 #[serde(tag = "status", rename_all = "snake_case")]
 pub enum Status {
     /// It is being made and has not been seen running.
-    Provisioning { since: Timestamp, deadline: Timestamp },
+    Provisioning {
+        since: Timestamp,
+        deadline: Timestamp,
+        /// How often the driver refused to make it.
+        #[serde(default)]
+        refusals: u8,
+    },
     /// It is awake.
     Running { since: Timestamp },
     /// It is being frozen.

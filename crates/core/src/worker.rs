@@ -303,7 +303,7 @@ impl Worker {
             terms: Terms::of(policy, can),
             is_routed: false,
             in_service: true,
-            status: Status::Provisioning { since: now, deadline: now + PROVISIONING_WITHIN },
+            status: Status::Provisioning { since: now, deadline: now + PROVISIONING_WITHIN, refusals: 0 },
             generation: Generation::default(),
             boot: None,
             created_at: now,

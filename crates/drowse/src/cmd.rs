@@ -15,6 +15,7 @@ mod events;
 mod exempt;
 mod explain;
 mod idle_detection;
+mod login;
 mod man;
 mod pause;
 mod policy;
@@ -40,6 +41,7 @@ pub(crate) const EXEC: &str = "__exec";
 /// What `drowse` can do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Up(up::Args),
     Ps(ps::Args),
     Show(show::Args),
     Explain(explain::Args),
@@ -57,8 +59,8 @@ pub(crate) enum Command {
     Exempt(exempt::Args),
     Brake(brake::Args),
     Token(token::Args),
+    Login(login::Args),
     Backup(backup::Args),
-    Up(up::Args),
     CheckConfig(check_config::Args),
     Replay(replay::Args),
     Doctor(doctor::Args),
@@ -75,6 +77,7 @@ pub(crate) enum Command {
 /// an invalid file, is an exit code.
 pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
     match command {
+        Command::Up(args) => up::run(args),
         Command::Ps(args) => ps::run(args),
         Command::Show(args) => show::run(args),
         Command::Explain(args) => explain::run(args),
@@ -92,8 +95,8 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Exempt(args) => exempt::run(args),
         Command::Brake(args) => brake::run(args),
         Command::Token(args) => token::run(args),
+        Command::Login(args) => login::run(args),
         Command::Backup(args) => backup::run(args),
-        Command::Up(args) => up::run(args),
         Command::CheckConfig(args) => check_config::run(args),
         Command::Replay(args) => replay::run(args),
         Command::Doctor(args) => doctor::run(args),

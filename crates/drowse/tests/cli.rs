@@ -4,6 +4,8 @@
 mod client;
 #[path = "cli/doctor.rs"]
 mod doctor;
+#[path = "cli/door.rs"]
+mod door;
 #[path = "cli/help.rs"]
 mod help;
 #[path = "cli/server.rs"]

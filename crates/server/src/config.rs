@@ -22,6 +22,7 @@ mod problem;
 mod read;
 mod reference;
 mod resolved;
+mod router;
 mod schedule;
 mod section;
 mod sensor;
@@ -29,6 +30,7 @@ mod server;
 mod source;
 mod suggest;
 mod syntax;
+mod taken;
 #[cfg(test)]
 mod tests;
 mod worker;
@@ -50,22 +52,27 @@ pub use load::{LoadError, load};
 pub use problem::{Fault, Note, Problem};
 pub use reference::reference;
 pub use resolved::Resolved;
+pub use router::Router;
 pub use sensor::{Cml, Login};
 pub use server::{Database, Server};
 pub use source::Place;
 pub use suggest::nearest;
-pub use worker::{Boot, CmlAccess, CmlTls, Container, Driver, Target, Worker};
+pub(crate) use taken::{leads_to, listens_twice};
+pub use worker::{Boot, CmlAccess, CmlTls, Container, Driver, Target, Ways, Worker};
 
 use policy::Layers;
 use problem::Report;
 use section::{Field, Preset, Section};
 use source::Source;
+use taken::Ports;
 
 /// Everything that the file, the members files and the environment say.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Config {
     /// Where Drowse answers and remembers.
     pub server: Server,
+    /// The front door.
+    pub router: Router,
     /// The layers of the file and of the environment.
     pub policy: PolicyBook,
     /// The listed workers, in the order of the file.
@@ -138,6 +145,7 @@ impl Parsed {
 /// The tables of the file.
 const TABLES: &[Field] = &[
     table("server", "[server]", "Where Drowse answers and remembers."),
+    table("router", "[router]", "The front door, as far as workers share it."),
     table("policy", "[policy]", "The settings of workers."),
     table("worker", "[[worker]]", "The workers that are listed."),
     table("exemption", "[[exemption]]", "Who is spared what."),
@@ -183,11 +191,15 @@ fn read_tables(
     if let Some(node) = section.node("server") {
         config.server = server::read(report, node);
     }
+    let mut ports = Ports::of_server(config.server.listen);
+    if let Some(node) = section.node("router") {
+        config.router = router::read(report, node, &mut ports);
+    }
     if let Some(node) = section.node("policy") {
         layers.read(report, node);
     }
     if let Some(node) = section.node("worker") {
-        config.workers = worker::read_all(report, node, layers, config.server.listen);
+        config.workers = worker::read_all(report, node, layers, &config.router, &mut ports);
     }
     if let Some(node) = section.node("exemption") {
         config.exemptions = exemption::read_all(report, node);

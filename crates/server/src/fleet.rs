@@ -7,24 +7,28 @@
 
 mod act;
 mod brake;
+mod control;
 mod error;
 mod gate;
 mod hold;
 mod leave;
 mod look;
+mod outage;
 mod policy;
 mod register;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use drowse_core::Timestamp;
+use drowse_core::id::WorkerId;
 use drowse_store::{EventFilter, EventId, Resume, StoredEvent};
 use tokio::sync::watch;
 
 pub use act::{Done, Order};
 pub use error::ControlError;
-pub use gate::WakeRefused;
+pub use gate::{Terms, WakeRefused};
 pub(crate) use hold::journal_ended;
 pub use hold::{LeaseAsked, LeaseGranted};
 pub use leave::Left;
@@ -113,6 +117,22 @@ impl Fleet {
         self.0.db.read(move |view| Ok(view.events_before(before, limit, &filter.borrow())?)).await
     }
 
+    /// Says for how long events, activity history and what became of tokens are kept.
+    pub fn keep_history_for(&self, keep: Duration) {
+        *crate::shared::lock(&self.0.keep_for) = keep;
+    }
+
+    /// The journal of one worker up to an instant, newest first.
+    pub async fn events_until(
+        &self,
+        id: &WorkerId,
+        at: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<StoredEvent>, ControlError> {
+        let id = id.clone();
+        self.0.db.read(move |view| Ok(view.events_until(&id, at, limit)?)).await
+    }
+
     /// Where a reader of the journal goes on that has seen `last`.
     pub async fn resume_after(&self, last: EventId) -> Result<Resume, ControlError> {
         self.0.db.read(move |view| Ok(view.resume_after(last)?)).await
@@ -126,7 +146,7 @@ impl Fleet {
     /// What happened to a worker in a period: activity, unknown, holds and power.
     pub async fn spans(
         &self,
-        id: &drowse_core::id::WorkerId,
+        id: &WorkerId,
         from: Timestamp,
         until: Timestamp,
     ) -> Result<Vec<drowse_store::Span>, ControlError> {
@@ -139,7 +159,7 @@ impl Fleet {
 #[derive(Clone, Debug, Default)]
 pub struct EventFilterOwned {
     /// Only those of this worker.
-    pub worker: Option<drowse_core::id::WorkerId>,
+    pub worker: Option<WorkerId>,
     /// Only those of this type.
     pub kind: Option<String>,
 }

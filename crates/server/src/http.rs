@@ -24,6 +24,7 @@ mod look;
 mod metrics;
 mod openapi;
 mod page;
+mod places;
 mod policies;
 mod register;
 pub mod routes;
@@ -48,7 +49,9 @@ use utoipa_axum::routes;
 
 use crate::auth::{Chance, Rate, Secret};
 use crate::fleet::{ControlError, Fleet};
+use places::Places;
 
+pub use metrics::reference as metrics_reference;
 pub use openapi::document;
 pub use serve::serve;
 
@@ -57,6 +60,10 @@ pub use serve::serve;
 pub struct Limits {
     /// Connections at once; the next one waits until one ends.
     pub connections: usize,
+    /// Of these, from one address; the others are for everybody else.
+    pub connections_of_one: usize,
+    /// Event streams of one token at once.
+    pub streams_of_one: usize,
     /// Requests a second of one token, or of one address without a token, in the long run.
     pub requests_per_second: u32,
     /// Requests at once.
@@ -76,6 +83,8 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections: 1_024,
+            connections_of_one: 768,
+            streams_of_one: 32,
             requests_per_second: 100,
             burst: 500,
             body_bytes: 64 * 1_024,
@@ -110,6 +119,8 @@ struct Inner {
     scratch: PathBuf,
     limits: Limits,
     rate: Rate,
+    /// The event streams of each token.
+    streams: Places,
     /// Ends streams, which would otherwise keep a shutdown waiting for ever.
     closing: CancellationToken,
 }
@@ -118,7 +129,8 @@ impl ApiState {
     pub fn new(parts: ApiParts) -> Self {
         let ApiParts { fleet, chance, scratch, limits } = parts;
         let rate = Rate::new(limits.requests_per_second, limits.burst);
-        Self(Arc::new(Inner { fleet, chance, scratch, limits, rate, closing: CancellationToken::new() }))
+        let (streams, closing) = (Places::default(), CancellationToken::new());
+        Self(Arc::new(Inner { fleet, chance, scratch, limits, rate, streams, closing }))
     }
 
     pub fn fleet(&self) -> &Fleet {
@@ -187,6 +199,7 @@ fn documented() -> OpenApiRouter<ApiState> {
         .routes(routes!(events::list))
         .routes(routes!(stream::stream))
         .routes(routes!(tokens::list, tokens::create))
+        .routes(routes!(login::link))
         .routes(routes!(tokens::revoke))
         .routes(routes!(backup::backup))
         .routes(routes!(seeds::activity))

@@ -8,6 +8,7 @@
 //! - after its commit a flush looks whom it touched, and who is on the way to sleep is woken.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -25,6 +26,10 @@ pub(crate) const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
 /// How long this replica and its router are taken for alive after they last said so.
 const ALIVE_FOR: Duration = Duration::from_secs(15);
 
+/// The front door stops forwarding this long before others take it for gone: a byte that is on its way through
+/// the loop still arrives before that.
+const BEFORE_THE_END: Duration = Duration::from_secs(1);
+
 /// How often they say so.
 const ANNOUNCE_INTERVAL: Duration = Duration::from_secs(5);
 
@@ -38,6 +43,8 @@ pub(crate) struct Ingest {
     /// Held during a flush. A second one beside it would say "all written up to now" while the first has not
     /// committed what it took.
     flushing: tokio::sync::Mutex<Flushing>,
+    /// The last flush failed. Beside the buffer: the door asks for every bunch of bytes.
+    is_failing: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -92,24 +99,15 @@ impl Shared {
         let written_soon = waiting.max(buffer.in_transit.get(worker).copied());
         drop(buffer);
         // Whoever is connected uses it now. A tick later, as with bytes.
-        let at_the_door = self
-            .untold
-            .get(worker)
-            .map(|edge| if edge.count > 0 { self.clock.now() + Duration::from_micros(1) } else { edge.at });
+        let at_the_door = self.untold.get(worker).map(|pending| {
+            if pending.edge.count > 0 { self.clock.now() + Duration::from_micros(1) } else { pending.at }
+        });
         written_soon.max(at_the_door)
     }
 
     /// Whether the last attempt to write failed. Nothing is decided then.
     pub(crate) fn cannot_write(&self) -> bool {
-        lock(&self.ingest.buffer).failing_since.is_some()
-    }
-
-    /// After a stretch in which nobody could be heard: no lease that was alive then ends before its own TTL has
-    /// passed once more.
-    pub(crate) async fn resume_leases(&self, away_since: Timestamp) -> Result<(), StoreError> {
-        let now = self.clock.now();
-        self.db.run("leases", move |store| store.resume_leases(away_since.min(now), now)).await?;
-        Ok(())
+        self.ingest.is_failing.load(Ordering::Acquire)
     }
 
     /// Whether evidence can be taken in.
@@ -130,16 +128,16 @@ impl Shared {
                 .collect();
             (self.clock.now(), arrivals)
         };
-        let outcome = match self.make_up_for_silence().await {
-            Ok(()) => self.write_batch(&mut flushing, through, &batch).await,
-            Err(error) => Err(error),
-        };
+        let outcome = self.write_batch(&mut flushing, through, &batch).await;
         match outcome {
             Ok(touched) => {
                 let mut buffer = lock(&self.ingest.buffer);
-                buffer.failing_since = None;
+                if buffer.failing_since.take().is_some() {
+                    tracing::info!("activity can be written again");
+                }
                 buffer.in_transit.clear();
                 drop(buffer);
+                self.ingest.is_failing.store(false, Ordering::Release);
                 self.notices.store_is(None);
                 for worker in touched {
                     self.wake_touched(worker);
@@ -147,20 +145,13 @@ impl Shared {
                 Ok(())
             }
             Err(error) => {
-                self.put_back(batch, through);
+                if self.put_back(batch, through) {
+                    tracing::warn!(%error, "activity cannot be written; nothing is put to sleep until it can");
+                }
                 self.notices.store_is(Some(&error));
                 self.metrics.count(|counted| counted.failed_flushes += 1);
                 Err(error)
             }
-        }
-    }
-
-    /// The store is back, perhaps: before anything else is written, leases get their time again.
-    async fn make_up_for_silence(&self) -> Result<(), StoreError> {
-        let failing_since = lock(&self.ingest.buffer).failing_since;
-        match failing_since.filter(|since| self.clock.now().since(*since) >= GIVES_UP_AFTER) {
-            Some(since) => self.resume_leases(since).await,
-            None => Ok(()),
         }
     }
 
@@ -196,17 +187,23 @@ impl Shared {
                 })?;
                 tx.renew_session(&RouterSession { id, started_at, alive_until })
             })
-            .await
+            .await?;
+        let valid_until = now + ALIVE_FOR - BEFORE_THE_END;
+        self.session_until.store(valid_until.as_micros(), Ordering::Release);
+        Ok(())
     }
 
-    /// It could not be written: it is kept, and what has arrived since is newer.
-    fn put_back(&self, batch: Vec<Arrival>, since: Timestamp) {
+    /// It could not be written: it is kept, and what has arrived since is newer. Whether that is news.
+    fn put_back(&self, batch: Vec<Arrival>, since: Timestamp) -> bool {
         let mut buffer = lock(&self.ingest.buffer);
+        let is_news = buffer.failing_since.is_none();
         buffer.failing_since.get_or_insert(since);
+        self.ingest.is_failing.store(true, Ordering::Release);
         buffer.in_transit.clear();
         for arrival in batch {
             buffer.arrivals.entry((arrival.worker.clone(), ROUTER)).or_insert(arrival);
         }
+        is_news
     }
 
     /// A worker was in use after it was decided to put it to sleep.

@@ -2,7 +2,6 @@
 //!
 //! - [`config`]: what the file says
 //! - [`Fleet`]: what the API, the page, the gate and the command line can ask for
-//! - [`gate`]: the plain TCP door of a worker
 //! - [`Reconciler`]: the loop; deadlines, not scans
 //! - [`clock`], [`tasks`], [`crash`]: what is injected, so that a test can stop time and let the program die
 //!
@@ -18,7 +17,6 @@ pub mod config;
 pub mod crash;
 mod db;
 pub mod fleet;
-pub mod gate;
 mod hands;
 pub mod http;
 mod ingest;

@@ -14,6 +14,7 @@ const BEHIND: usize = 4_096;
 #[derive(Debug)]
 pub(crate) struct Notices {
     journal: watch::Sender<u64>,
+    books: watch::Sender<u64>,
     workers: broadcast::Sender<WorkerId>,
     store: watch::Sender<Option<String>>,
 }
@@ -22,6 +23,7 @@ impl Notices {
     pub(crate) fn new() -> Self {
         Self {
             journal: watch::Sender::new(0),
+            books: watch::Sender::new(0),
             workers: broadcast::Sender::new(BEHIND),
             store: watch::Sender::new(None),
         }
@@ -30,6 +32,15 @@ impl Notices {
     /// The journal has grown.
     pub(crate) fn journal_advanced(&self) {
         self.journal.send_modify(|count| *count += 1);
+    }
+
+    /// A worker came onto the books or left them.
+    pub(crate) fn books_changed(&self) {
+        self.books.send_modify(|count| *count += 1);
+    }
+
+    pub(crate) fn books(&self) -> watch::Receiver<u64> {
+        self.books.subscribe()
     }
 
     /// A worker has changed.

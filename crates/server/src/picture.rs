@@ -13,6 +13,7 @@ use drowse_core::signal::{Need, Signal, UnknownCause};
 use drowse_core::verdict::{Explanation, Snapshot, Verdict, explain, judge};
 use drowse_core::worker::Worker;
 use drowse_store::{Arrival, Checked, ConnectionCount, RouterSession, StoreError, View, WorkerRecord};
+use drowse_wire::v1;
 
 use crate::ingest::ROUTER;
 use crate::meters::Totals;
@@ -178,6 +179,13 @@ impl Picture {
         let began_at = verdict.is_from_check.then_some(verdict.at);
         let Resolved { policy, provenance, settings } = &*self.resolved;
         explain(&self.snapshot(began_at), policy, settings, provenance, verdict)
+    }
+
+    /// The verdict as others are told it, with those settings that `is_told`.
+    pub(crate) fn told(&self, verdict: &Verdict, is_told: impl Fn(&v1::Setting) -> bool) -> v1::Explanation {
+        let Resolved { policy, provenance, settings } = &*self.resolved;
+        let settings = v1::settings(policy, settings, provenance).into_iter().filter(is_told).collect();
+        v1::Explanation::of(&self.worker.id, &self.explain(verdict), settings)
     }
 
     /// The newest counted activity that this picture knows of.

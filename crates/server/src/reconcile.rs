@@ -31,6 +31,7 @@ use drowse_core::Timestamp;
 use drowse_core::brake::Trouble;
 use drowse_store::{Lane, StoreError};
 
+pub(crate) use act::JUDGED;
 pub(crate) use queue::Queue;
 pub(crate) use work::Work;
 
@@ -61,8 +62,8 @@ struct LastDone {
     swept_at: Option<Timestamp>,
     /// When it meant to come again at the latest.
     meant: Option<Timestamp>,
-    /// The loop had stalled since then, and that is not written down yet.
-    away_since: Option<Timestamp>,
+    /// The loop had stalled, and that is not written down yet.
+    has_stalled: bool,
     /// The clock has jumped, and the brake does not know the new time yet.
     has_jumped: bool,
 }
@@ -93,11 +94,14 @@ impl Reconciler {
         self.note_stall();
         let now = self.shared.clock.now();
         let next_flush = now + FLUSH_INTERVAL;
+        self.shared.make_up_for_absence().await?;
         let is_due = |last: Option<Timestamp>, every: Duration| last.is_none_or(|last| now >= last + every);
         if is_due(lock(&self.done).flushed_at, FLUSH_INTERVAL) {
             lock(&self.done).flushed_at = Some(now);
             // It is kept and tried again; until it is written nobody is put to sleep.
-            let _ = self.shared.flush().await;
+            if self.shared.flush().await.is_ok() {
+                self.shared.present_at(now).await;
+            }
         }
         if self.shared.cannot_write() {
             return Ok(next_flush);
@@ -164,7 +168,10 @@ impl Reconciler {
             let next = match self.tick().await {
                 Ok(next) => next,
                 // The store is away: nothing is decided, and a moment later it may be back.
-                Err(_) => self.shared.clock.now() + FLUSH_INTERVAL,
+                Err(error) => {
+                    tracing::warn!(%error, "nothing is decided while the database does not answer");
+                    self.shared.clock.now() + FLUSH_INTERVAL
+                }
             };
             tokio::select! {
                 biased;
@@ -179,23 +186,16 @@ impl Reconciler {
     fn note_stall(&self) {
         let now = self.shared.clock.now();
         let mut done = lock(&self.done);
-        if let Some(meant) = done.meant
-            && now.since(meant) >= STALLED
-        {
-            done.away_since.get_or_insert(meant);
-        }
+        done.has_stalled |= done.meant.is_some_and(|meant| now.since(meant) >= STALLED);
     }
 
     /// Nobody is put to sleep on ages that nobody can vouch for: first the brake is put on, then a jump of the
     /// clock is followed, then checks may rely on the loop again.
     async fn look_at_the_clock(&self, asks_the_store: bool) -> Result<(), StoreError> {
         let shared = &self.shared;
-        let away_since = lock(&self.done).away_since;
-        if let Some(away_since) = away_since {
-            // Whoever holds a lease could not renew it while nobody listened.
-            shared.resume_leases(away_since).await?;
+        if lock(&self.done).has_stalled {
             shared.note_trouble(Trouble::LoopStalled).await?;
-            lock(&self.done).away_since = None;
+            lock(&self.done).has_stalled = false;
         }
         if asks_the_store && shared.clock.is_of_the_store() {
             let clock = shared.clock.clone();

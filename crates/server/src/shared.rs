@@ -1,8 +1,9 @@
 //! What the facade, the loop and the ingest have in common.
 
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::collections::{BTreeSet, HashMap};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use drowse_core::Timestamp;
 use drowse_core::brake::{BrakeTerms, GoneTally};
@@ -76,13 +77,19 @@ pub(crate) struct Shared {
     pub(crate) gone: Gone,
     /// When a worker of a region was last scaled down.
     pub(crate) scaled_down: Mutex<HashMap<Option<String>, Timestamp>>,
-    /// Numbers the edges of connection counts.
-    pub(crate) edges: AtomicU64,
+    /// Who leaves the books as soon as it runs.
+    pub(crate) leaving: Mutex<BTreeSet<WorkerId>>,
+    /// Up to when everything has been taken in and written.
+    pub(crate) present: tokio::sync::Mutex<Option<Timestamp>>,
+    /// Until when the session of this process's front door is taken for alive, in microseconds.
+    pub(crate) session_until: AtomicI64,
     pub(crate) is_ready: AtomicBool,
     /// What the doors could not tell the store.
     pub(crate) untold: Untold,
     /// When the loop last found its clock and itself in order, in microseconds.
     pub(crate) looked_at: AtomicI64,
+    /// How long history is kept.
+    pub(crate) keep_for: Mutex<Duration>,
 }
 
 impl Shared {
@@ -103,11 +110,13 @@ impl Shared {
             meters: Meters::default(),
             gone: Gone::new(&brake),
             scaled_down: Mutex::default(),
-            // Grows over restarts too: a delayed release of a former life must not look newer.
-            edges: AtomicU64::new(started_at.as_micros().unsigned_abs()),
+            leaving: Mutex::default(),
+            present: tokio::sync::Mutex::default(),
+            session_until: AtomicI64::new(started_at.as_micros()),
             is_ready: AtomicBool::new(false),
             untold: Untold::default(),
             looked_at: AtomicI64::new(started_at.as_micros()),
+            keep_for: Mutex::new(crate::config::Journal::default().keep),
             brake_terms: brake,
             clock,
             tasks,

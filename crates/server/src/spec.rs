@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use drowse_core::host::HostPattern;
 use drowse_core::id::WorkerId;
 use drowse_core::policy::Selectors;
 use drowse_core::savings::Money;
@@ -23,6 +24,12 @@ pub struct WorkerSpec {
     /// Where it answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<SocketAddr>,
+    /// Its names at the ports that lead by TLS server name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sni: Vec<HostPattern>,
+    /// Where it answers TLS, if that is not `target`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls_target: Option<SocketAddr>,
     /// What an hour of it costs while it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price_per_hour: Option<Money>,
@@ -51,6 +58,13 @@ pub enum DriverSpec {
     },
     /// An invention of the tests.
     Sim,
+}
+
+impl WorkerSpec {
+    /// Whether there is a way to it through the router.
+    pub fn is_routed(&self) -> bool {
+        self.listen.is_some() || !self.sni.is_empty()
+    }
 }
 
 impl DriverSpec {
@@ -110,17 +124,20 @@ impl NewWorker {
                 return Err(NoDriverYet { id: worker.id.clone(), driver: worker.driver.kind() });
             }
         };
-        let target = match worker.target {
+        let address = |target| match target {
             Some(config::Target::Address(address)) => Some(address),
             Some(config::Target::Port(_)) | None => None,
         };
+        let ways = &worker.ways;
         Ok(Self {
             id: worker.id.clone(),
             selectors: worker.selectors.clone(),
             spec: WorkerSpec {
                 driver,
-                listen: worker.listen,
-                target,
+                listen: ways.listen,
+                target: address(ways.target),
+                sni: ways.sni.clone(),
+                tls_target: address(ways.tls_target),
                 price_per_hour: worker.price_per_hour,
                 paused_price_per_hour: worker.paused_price_per_hour,
                 is_listed: true,

@@ -52,6 +52,9 @@ pub enum StoreError {
     /// The engine has a tool of its own for this.
     #[error("{0}")]
     Unsupported(&'static str),
+    /// Another control plane looks after it.
+    #[error("another Drowse looks after this database already; two cannot share one yet")]
+    Taken,
     /// The file to write exists already.
     #[error("{} exists already", .0.display())]
     Exists(PathBuf),

@@ -169,6 +169,21 @@ impl View<'_> {
         )
     }
 
+    /// Events of a worker up to an instant, newest first.
+    pub fn events_until(
+        &self,
+        worker: &WorkerId,
+        at: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<StoredEvent>, StoreError> {
+        self.query(
+            "SELECT id, at, worker_id, kind, doc FROM event
+             WHERE worker_id = $1 AND at <= $2 ORDER BY id DESC LIMIT $3",
+            &[worker.as_str().into(), at.into(), limit.into()],
+            stored,
+        )
+    }
+
     /// The number of the newest event; 0 if there is none.
     pub fn newest_event(&self) -> Result<i64, StoreError> {
         let found = self.query_one("SELECT id FROM event ORDER BY id DESC LIMIT 1", &[], |row| row.int(0))?;

@@ -34,6 +34,7 @@
 
 #![forbid(unsafe_code)]
 
+mod alone;
 mod brake;
 mod claims;
 mod error;
@@ -57,6 +58,7 @@ mod tokens;
 mod tx;
 mod workers;
 
+pub use alone::Alone;
 pub use claims::{Claimed, Finished};
 pub use error::{Cause, StoreError};
 pub use events::{EventFilter, EventId, NewEvent, Resume, StoredEvent};

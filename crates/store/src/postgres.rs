@@ -24,7 +24,7 @@ use crate::sql::{Dialect, Mode, Param, Row};
 use crate::store::Options;
 
 // Advisory locks are taken in a space of our own, 0x64726f77 ("drow"): 1 the journal, 2 the fleet,
-// 3 migrations. They are released after the commit has become visible, which is what the journal's order
+// 3 migrations, 4 the control plane (for as long as its session lasts). The first three are released after the commit has become visible, which is what the journal's order
 // rests on.
 pub(crate) const DIALECT: Dialect = Dialect {
     migrations: &[include_str!("../migrations/postgres/0001_first.sql")],
@@ -192,6 +192,50 @@ impl Connection {
         work(live).map_err(|cause| {
             if live.client.is_closed() { StoreError::Unavailable(cause.into()) } else { error(cause) }
         })
+    }
+}
+
+/// The session that holds the lock of the control plane, and does nothing else.
+pub(crate) struct Session(Connection);
+
+/// A machine that went away is found dead by its silence, within half a minute.
+const SHORT_KEEPALIVE: &str =
+    "SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 4";
+
+impl Session {
+    pub(crate) fn new(url: &str, options: &Options) -> Result<Self, StoreError> {
+        Connection::new(url, options).map(Self)
+    }
+
+    /// Whether the lock is ours: taken before in this session, or now. A session that broke has lost it.
+    pub(crate) fn lock(&mut self) -> Result<bool, StoreError> {
+        self.0.begin(Mode::Write)?;
+        let is_ours = self.is_one(
+            "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND classid = 1685221239 AND objid = 4
+                AND pid = pg_backend_pid()
+                AND database = (SELECT oid FROM pg_database WHERE datname = current_database())",
+        );
+        let is_ours = is_ours.and_then(|is_ours| {
+            if is_ours {
+                return Ok(true);
+            }
+            self.0.batch(SHORT_KEEPALIVE)?;
+            self.is_one("SELECT pg_try_advisory_lock(1685221239, 4)::int::bigint")
+        });
+        match &is_ours {
+            Ok(_) => self.0.commit()?,
+            Err(_) => self.0.rollback(),
+        }
+        is_ours
+    }
+
+    fn is_one(&self, sql: &'static str) -> Result<bool, StoreError> {
+        let mut value = 0;
+        self.0.query(sql, &[], &mut |row| {
+            value = row.int(0)?;
+            Ok(())
+        })?;
+        Ok(value == 1)
     }
 }
 

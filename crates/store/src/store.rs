@@ -1,6 +1,7 @@
 //! A database, open.
 
 use std::cell::RefCell;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -72,6 +73,9 @@ impl Store {
     }
 
     fn open_sqlite(path: &Path, options: &Options) -> Result<Self, StoreError> {
+        if options.create {
+            keep_to_ourselves(path);
+        }
         let connect = || sqlite::Connection::open(path, options).map(Connection::Sqlite);
         let mut writer = connect()?;
         migrate::bring_up(&mut writer, options.fresh_epoch)?;
@@ -189,6 +193,12 @@ impl Drop for Inside {
     fn drop(&mut self) {
         INSIDE.with_borrow_mut(|inside| inside.retain(|which| *which != self.0));
     }
+}
+
+/// Makes the file, empty, for its owner alone: SQLite would let everybody read it. What stands beside it gets the
+/// same mode. One that is there stays as it is, and what cannot be made is told by SQLite.
+fn keep_to_ourselves(path: &Path) {
+    let _ = std::fs::File::options().create_new(true).write(true).mode(0o600).open(path);
 }
 
 fn copy(from: &Path, to: &Path) -> Result<(), StoreError> {

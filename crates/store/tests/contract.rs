@@ -8,6 +8,7 @@
 #![expect(clippy::redundant_closure_for_method_calls, reason = "`|t| t.…` is how a transaction is written")]
 
 mod contract {
+    mod alone;
     mod books;
     mod claims;
     mod cluster;

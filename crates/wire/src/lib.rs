@@ -10,6 +10,7 @@
 
 #[cfg(feature = "client")]
 pub mod client;
+pub mod control;
 pub mod events;
 pub mod place;
 pub mod problem;

@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 
 /// The data folder unless `--data` or `DROWSE_DATA` says otherwise.
 pub const DATA_FOLDER: &str = "drowse-data";
+/// The folder in it where a demo keeps everything.
+pub const DEMO_FOLDER: &str = "demo";
 /// The file in it that holds the address of the API, such as `127.0.0.1:7070`.
 pub const ADDRESS_FILE: &str = "address";
 /// The file in it that holds a token with the role admin; mode 0600.
@@ -88,6 +90,10 @@ impl Place {
             .map(Path::to_path_buf)
             .or_else(|| variable("DROWSE_DATA").map(PathBuf::from))
             .unwrap_or_else(|| PathBuf::from(DATA_FOLDER));
+        // Who runs only a demo means the demo.
+        let demo = folder.join(DEMO_FOLDER);
+        let is_demo = !folder.join(ADDRESS_FILE).exists() && demo.join(ADDRESS_FILE).exists();
+        let folder = if is_demo { demo } else { folder };
         let file = folder.join(ADDRESS_FILE);
         let Some(found) = read(&file)? else { return Ok(Self { url: DEFAULT_URL.to_owned(), token }) };
         let url = address(&found, &file.display().to_string())?;
@@ -154,6 +160,18 @@ mod tests {
         assert_eq!((place.url.as_str(), place.token.as_deref()), ("http://127.0.0.1:7171", Some("local")));
         let variables = [("DROWSE_DATA", dir.path().to_str().unwrap())];
         assert_eq!(find(Given::default(), &variables).unwrap(), place);
+    }
+
+    #[test]
+    fn a_demo_is_found_where_there_is_nothing_else() {
+        let dir = tempfile::tempdir().unwrap();
+        let demo = dir.path().join(DEMO_FOLDER);
+        std::fs::create_dir(&demo).unwrap();
+        std::fs::write(demo.join(ADDRESS_FILE), "127.0.0.1:7272\n").unwrap();
+        let given = Given { data: Some(dir.path()), url: None };
+        assert_eq!(find(given, &[]).unwrap().url, "http://127.0.0.1:7272");
+        std::fs::write(dir.path().join(ADDRESS_FILE), "127.0.0.1:7171\n").unwrap();
+        assert_eq!(find(given, &[]).unwrap().url, "http://127.0.0.1:7171");
     }
 
     #[test]

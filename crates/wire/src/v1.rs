@@ -31,7 +31,7 @@ pub use hold::{Hold, HoldList};
 pub use idle_status::WorkerIdleStatus;
 pub use lease::{Lease, TakeLease};
 pub use policy::{ChangePolicy, PolicyChange, PolicyLayer, PolicyList, Setting, settings};
-pub use token::{CreateToken, CreatedToken, Role, Token, TokenList};
+pub use token::{CreateToken, CreatedToken, LoginLink, Role, Token, TokenList};
 pub use worker::{Sleep, Worker, WorkerPage, WorkerQuery, WorkerView};
 pub use worker_change::{Patch, PatchWorker, RegisterWorker};
 

@@ -235,6 +235,22 @@ pub(super) fn refused(mut draft: Draft, intent: IntentId, message: &str) -> Resu
     Ok(draft.accept())
 }
 
+/// A worker that was never made has nothing to go back to: after the third time a person is needed.
+pub(super) fn make_refused(mut draft: Draft, generation: Generation, message: &str) -> Result<Step, Refusal> {
+    draft.check_generation(generation, "the driver's answer")?;
+    let Status::Provisioning { refusals, .. } = &mut draft.worker.status else {
+        return Err(draft.wrong_status("provisioning"));
+    };
+    *refusals += 1;
+    let attempt = *refusals;
+    draft.note(Entry::DriverRefused { message: message.to_string(), attempt });
+    if attempt >= MOST_REFUSALS {
+        let message = alloc::format!("the driver refused three times: {message}");
+        fail(&mut draft, FailCause::Refused, message);
+    }
+    Ok(draft.accept())
+}
+
 pub(super) fn fail(draft: &mut Draft, cause: FailCause, message: String) {
     draft.note(Entry::Failed { message: message.clone() });
     let since = draft.now;

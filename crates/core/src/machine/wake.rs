@@ -22,7 +22,8 @@ pub(super) fn asked(draft: Draft, cause: &WakeCause) -> Result<Step, Refusal> {
         | WakeCause::Lease { .. }
         | WakeCause::KeepAwake { .. }
         | WakeCause::Schedule
-        | WakeCause::Shutdown => requested(draft, cause),
+        | WakeCause::Shutdown
+        | WakeCause::Removal => requested(draft, cause),
         WakeCause::Resume { by } => resume_requested(draft, by),
         // Whoever asks in the name of activity vouches that no hook made it.
         WakeCause::Activity => Ok(activity_arrived(draft, Signal::Telemetry)),
@@ -275,7 +276,9 @@ fn check_allowed(draft: &Draft, sleep: &Sleep, cause: &WakeCause) -> Result<(), 
 /// Drowse.
 fn check_may_start(cause: &WakeCause) -> Result<(), Refusal> {
     match cause {
-        WakeCause::Lease { .. } | WakeCause::KeepAwake { .. } | WakeCause::Shutdown => Err(Refusal::Stopped),
+        WakeCause::Lease { .. } | WakeCause::KeepAwake { .. } | WakeCause::Shutdown | WakeCause::Removal => {
+            Err(Refusal::Stopped)
+        }
         WakeCause::Connection
         | WakeCause::Resume { .. }
         | WakeCause::Schedule

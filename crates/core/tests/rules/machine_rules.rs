@@ -434,3 +434,24 @@ fn a_worker_can_be_stored_in_every_status() {
     }
     assert!(matches!(Bench::running(Process).worker.status, Status::Running { .. }));
 }
+
+#[test]
+fn what_the_driver_refuses_to_make_fails_after_the_third_time() {
+    let mut bench = Bench::registered(Process, &Policy::default());
+    let refused = |bench: &Bench| Event::MakeRefused {
+        generation: bench.worker.generation,
+        message: "there is no such program".into(),
+    };
+    for _ in 0..2 {
+        let event = refused(&bench);
+        bench.ok(event);
+        assert_eq!(bench.kind(), S::Provisioning);
+    }
+    let event = refused(&bench);
+    bench.to(S::Failed, event);
+    let Status::Failed { message, .. } = &bench.worker.status else { panic!("{:?}", bench.worker.status) };
+    assert_eq!(message, "the driver refused three times: there is no such program");
+    bench.to(S::Waking, resume());
+    let event = refused(&bench);
+    assert!(matches!(bench.refused(event), Refusal::WrongStatus { .. }));
+}

@@ -125,7 +125,12 @@ pub(crate) const TABLE: &[Row] = &[
         Waking,
     ),
     row("deadline over, driver silent", TRANSITIONS, &[C::Silent], Unknown),
-    row("refused three times", &[Pausing, Waking, Stopping, Terminating], &[C::RefusedThrice], Failed),
+    row(
+        "refused three times",
+        &[Provisioning, Pausing, Waking, Stopping, Terminating],
+        &[C::RefusedThrice],
+        Failed,
+    ),
     row("observed running", &[Unknown, Failed], &[C::Truth(Power::Running)], Running),
     row("observed paused", &[Unknown, Failed], &[C::Truth(Power::Paused)], Paused),
     row("observed stopped", &[Unknown, Failed], &[C::Truth(Power::Stopped)], Stopped),
@@ -143,7 +148,12 @@ pub(crate) const TABLE: &[Row] = &[
     row("activity that was on its way when the pause committed", &[Paused], &[C::Activity], Waking),
     // Waking: it was taken back too late and has stopped, and somebody waits for it.
     row("drowse came back and cannot vouch for it", &[Pausing, Stopping, Waking], &[C::Recovery], Waking),
-    row("drowse ends and nothing would wake it", &[Pausing, Paused], &[C::Shutdown], Waking),
+    row(
+        "drowse ends or lets go of it, and nothing would wake it",
+        &[Pausing, Paused],
+        &[C::Shutdown],
+        Waking,
+    ),
     row("drowse came back and it is done", &[Pausing], &[C::Recovery], Paused),
     row("drowse came back and it is stopped", &[Pausing, Stopping, Waking], &[C::Recovery], Stopped),
     row(
@@ -203,7 +213,7 @@ pub(crate) fn cause_of(before: &Worker, event: &Event, now: Timestamp) -> Cause 
         Event::DriverDone { .. } | Event::DriverRefused { .. } if waits => C::DoneAndWaitedFor,
         Event::DriverDone { .. } => C::Done,
         Event::DriverReady { .. } => C::Ready,
-        Event::DriverRefused { .. } => C::RefusedThrice,
+        Event::DriverRefused { .. } | Event::MakeRefused { .. } => C::RefusedThrice,
         Event::DriverSilent { .. } => C::Silent,
         Event::StopAfterElapsed { .. } => C::StopAfter,
         Event::TerminateAfterElapsed { .. } => C::TerminateAfter,
@@ -212,7 +222,7 @@ pub(crate) fn cause_of(before: &Worker, event: &Event, now: Timestamp) -> Cause 
         Event::DrainCancelled { .. } | Event::DrainTimedOut { .. } => C::DrainEnded,
         Event::TerminateRequested(_) => C::Terminate,
         Event::Recovered { .. } => C::Recovery,
-        Event::WakeRequested { cause: WakeCause::Shutdown } => C::Shutdown,
+        Event::WakeRequested { cause: WakeCause::Shutdown | WakeCause::Removal } => C::Shutdown,
         Event::WakeRequested { .. } | Event::HookPassed { .. } | Event::DeadlinePassed { .. } => C::Other,
     }
 }

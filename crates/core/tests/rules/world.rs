@@ -273,7 +273,7 @@ pub(super) fn status(kind: StatusKind, since: Timestamp) -> Status {
     let sleep = sleep(PauseReason::IdleTimeout, since);
     let by = String::from("ada");
     match kind {
-        StatusKind::Provisioning => Status::Provisioning { since, deadline },
+        StatusKind::Provisioning => Status::Provisioning { since, deadline, refusals: 0 },
         StatusKind::Running => Status::Running { since },
         StatusKind::Pausing => {
             Status::Pausing { intent, since, deadline, sleep, stage: Stage::Acting, wake: None, refusals: 0 }

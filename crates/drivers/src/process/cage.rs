@@ -145,20 +145,36 @@ impl Cage {
         }
     }
 
-    /// Asks for a thaw. A cgroup that is no longer there holds nobody.
+    /// Asks for a thaw. A cgroup that is no longer there holds nobody; what somebody stopped by hand goes on too.
     pub(crate) fn thaw(&self, main: &Identity) -> io::Result<()> {
         match self {
-            Cage::V2 { path } => thaw_v2(path),
-            Cage::V1 { path, .. } => thaw_v1(path),
+            Cage::V2 { path } => thaw_v2(path)?,
+            Cage::V1 { path, .. } => thaw_v1(path)?,
             Cage::Signals => {
                 // Children first: a shell that finds its child stopped would take it for a job to report. And
                 // all of them: one that waits in the kernel has not stopped yet and would do so later.
                 for stat in family(main)?.iter().rev() {
                     signal_process(stat, Signal::CONT)?;
                 }
-                Ok(())
+                return Ok(());
             }
         }
+        if self.is_halted(main)? { self.signal(main, Signal::CONT) } else { Ok(()) }
+    }
+
+    /// Whether every process of it is stopped by a signal: by hand, where we freeze by cgroup.
+    pub(crate) fn is_halted(&self, main: &Identity) -> io::Result<bool> {
+        let first = proc::stat(main.pid)?.filter(|stat| stat.start_ticks == main.start_ticks);
+        // Mostly this is all there is to look at.
+        if !first.is_some_and(|stat| stat.is_stopped()) {
+            return Ok(false);
+        }
+        for pid in self.pids(main)? {
+            if proc::stat(pid)?.is_some_and(|stat| !stat.is_stopped() && !stat.is_dead()) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// How frozen it is, looked at closely.
@@ -196,8 +212,8 @@ impl Cage {
     /// Whether it is frozen, at a glance: without a cgroup only the first process is looked at.
     pub(crate) fn is_frozen(&self, main: &Identity) -> io::Result<bool> {
         match self {
-            Cage::V2 { path } => is_frozen_v2(path),
-            Cage::V1 { .. } => Ok(self.ice(main)? == Ice::Frozen),
+            Cage::V2 { path } => Ok(is_frozen_v2(path)? || self.is_halted(main)?),
+            Cage::V1 { .. } => Ok(self.ice(main)? == Ice::Frozen || self.is_halted(main)?),
             Cage::Signals => {
                 let stat = proc::stat(main.pid)?.filter(|stat| stat.start_ticks == main.start_ticks);
                 match stat {

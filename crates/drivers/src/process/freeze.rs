@@ -71,14 +71,18 @@ pub(super) async fn thaw(inside: &Inside, entry: &Arc<Entry>) -> Result<Acted, E
             return Err(Error::refused("it does not run"));
         }
     };
-    let ice = || cage.ice(&main).map_err(cannot("look at it"));
+    let is_thawed = || -> Result<bool, Error> {
+        let look = cannot("look at it");
+        Ok(cage.ice(&main).map_err(cannot("look at it"))? == Ice::Thawed
+            && !cage.is_halted(&main).map_err(look)?)
+    };
     // Not by the power: what is frozen in part looks as if it ran.
-    if ice()? == Ice::Thawed {
+    if is_thawed()? {
         return Ok(Acted::AlreadyTrue(seen));
     }
     until(|| {
         cage.thaw(&main).map_err(refused("thaw it"))?;
-        Ok(ice()? == Ice::Thawed)
+        is_thawed()
     })
     .await?;
     mark_thawed(inside, entry);

@@ -4,7 +4,8 @@
 //! record. Replaced as a whole by a rename, so it is never half written.
 
 use std::fs;
-use std::io;
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use drowse_core::Timestamp;
@@ -82,7 +83,10 @@ impl Record {
     pub(crate) fn save(&self, folder: &Path) -> io::Result<()> {
         let text = serde_json::to_vec_pretty(self)?;
         let new = folder.join("state.json.new");
-        fs::write(&new, text)?;
+        // Its command may carry a secret.
+        let mut options = fs::File::options();
+        let mut file = options.create(true).write(true).truncate(true).mode(0o600).open(&new)?;
+        file.write_all(&text)?;
         fs::rename(new, folder.join("state.json"))
     }
 

@@ -35,14 +35,16 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if args.json {
         output::json(&explanation)?;
     } else {
-        output::data(&text(&explanation, args.all))?;
+        output::data(&text(&explanation, args.all, args.at))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn text(explanation: &Explanation, all: bool) -> String {
+fn text(explanation: &Explanation, all: bool, asked_at: Option<Timestamp>) -> String {
     let now = explanation.at;
-    let mut text = format!("{} ({}): {}\n", explanation.worker_id, explanation.status, explanation.summary);
+    let when = asked_at.map_or_else(String::new, |_| format!(" as judged at {now}"));
+    let mut text =
+        format!("{} ({}){when}: {}\n", explanation.worker_id, explanation.status, explanation.summary);
     let mut section = |title: &str, rows: Vec<Vec<String>>| {
         if !rows.is_empty() {
             text.push_str(&["\n", title, "\n"].concat());
@@ -79,6 +81,14 @@ fn text(explanation: &Explanation, all: bool) -> String {
             .map(|setting| vec![setting.key.clone(), value(&setting.value), setting.from.clone()])
             .collect(),
     );
+    let happened = explanation.until_then.iter();
+    section(
+        "what happened between then and the time asked for",
+        happened.map(|event| vec![event.at.to_string(), event.message.clone()]).collect(),
+    );
+    if asked_at.is_some() {
+        return text;
+    }
     let next = until(explanation.next_check_at, now);
     text + &format!(
         "

@@ -81,6 +81,9 @@ pub(super) fn why(worker: &Worker) -> String {
     if let Some(sleep) = &worker.sleep {
         return format!("(asleep: {}, {})", sleep.reason, sleep.by);
     }
+    if worker.status == "terminated" {
+        return "-".to_owned();
+    }
     let words: Vec<String> = worker.reasons.iter().filter_map(|reason| word(reason, worker)).collect();
     if words.is_empty() { "-".to_owned() } else { words.join(", ") }
 }

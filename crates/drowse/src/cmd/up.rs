@@ -68,11 +68,12 @@ impl Args {
         let given = self.data.clone().or_else(|| std::env::var_os("DROWSE_DATA").map(PathBuf::from));
         let data = given.unwrap_or_else(|| PathBuf::from("drowse-data"));
         // The demo is thrown away at its end; it must not meet anybody's real data.
-        if self.demo { data.join("demo") } else { data }
+        if self.demo { data.join(drowse_wire::place::DEMO_FOLDER) } else { data }
     }
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    write_log();
     let (folder, settings) = if args.demo {
         let folder = Folder::open(&args.data())?;
         let file = demo::write_config(&folder, args.listen)?;
@@ -82,18 +83,29 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let settings = Settings::load(args, args.config.clone())?;
         (Folder::open(&args.data())?, settings)
     };
-    let (store, clock) = parts::open_store(&settings.config.server.database, &folder)?;
+    let memory = parts::open_store(&settings.config.server.database, &folder)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .context("cannot start the threads that Drowse runs on")?;
-    // A clone stays here: a connection to PostgreSQL must not be closed by a thread of the runtime.
-    let outcome = runtime.block_on(life::live(args, &folder, settings, (store.clone(), clock)));
+    // It stays here: a connection to PostgreSQL must not be closed by a thread of the runtime.
+    let outcome = runtime.block_on(life::live(args, &folder, settings, &memory));
     runtime.shutdown_timeout(Duration::from_secs(1));
-    drop(store);
+    drop(memory);
     outcome?;
     if args.demo {
         demo::clear(folder);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What goes wrong behind the scenes goes to stderr, in lines that say when, how bad and what.
+fn write_log() {
+    let log = tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_max_level(tracing::Level::INFO)
+        .with_target(false)
+        .with_ansi(false);
+    // A second one in the same process would be a test's, which has its own.
+    let _ = log.try_init();
 }

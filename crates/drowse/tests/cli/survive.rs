@@ -8,7 +8,7 @@ mod act;
 #[path = "survive/chance.rs"]
 mod chance;
 #[path = "../../../store/tests/contract/cluster.rs"]
-mod cluster;
+pub(crate) mod cluster;
 #[path = "survive/cut.rs"]
 mod cut;
 #[path = "survive/disk.rs"]

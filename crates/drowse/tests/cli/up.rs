@@ -100,6 +100,211 @@ fn two_never_share_a_data_folder() {
 }
 
 #[test]
+fn two_never_share_a_database_and_the_death_of_one_makes_room_at_once() {
+    for database in ["sqlite", "postgres"] {
+        let cluster = crate::survive::cluster::running();
+        let (mut one, mut other) = (Folder::new(), Folder::new());
+        let url = match database {
+            "sqlite" => format!("sqlite://{}", one.data().with_file_name("shared.db").display()),
+            _ => cluster.url(&cluster.database()),
+        };
+        for folder in [&mut one, &mut other] {
+            folder.args = vec!["--database".to_owned(), url.clone()];
+        }
+        let up = one.up(&[]);
+        let output = other.fails(&["--listen", "127.0.0.1:0"]);
+        let told = text(&output.stderr);
+        let end = ": another Drowse looks after this database already; two cannot share one yet\n";
+        assert!(told.starts_with("drowse: cannot open the database ") && told.ends_with(end), "{told}");
+        assert_eq!(told.lines().count(), 1, "{told}");
+        up.kill();
+        let _up = other.up(&[]);
+    }
+}
+
+/// The looks are quicker than the hint of its end: whichever comes first, it exited and nobody stopped it.
+#[test]
+fn a_command_that_fails_at_once_is_started_again_and_given_up_in_the_end() {
+    let folder = Folder::new();
+    folder.append(
+        "[[worker]]\nid = \"bad\"\ndriver = \"process\"\ncommand = [\"/bin/sh\", \"-c\", \"exit 7\"]\n\
+         [[worker]]\nid = \"done\"\ndriver = \"process\"\ncommand = [\"true\"]\n",
+    );
+    let mut up = folder.up(&[]);
+    for _ in 0..5 {
+        up.wait_for("bad exited by itself with code 7");
+    }
+    up.wait_for("bad failed: it exited with code 7 right after its start, again and again");
+    assert!(up.told().contains("done exited by itself with code 0"), "{}", up.told());
+    assert!(!up.told().contains("changed from outside"), "{}", up.told());
+    assert!(!up.told().contains("refused"), "{}", up.told());
+}
+
+#[test]
+fn a_command_that_cannot_run_says_why_and_fails_after_the_third_time() {
+    let folder = Folder::new();
+    folder.append("[[worker]]\nid = \"bad\"\ndriver = \"process\"\ncommand = [\"/no/such/program\"]\n");
+    let mut up = folder.up(&[]);
+    for attempt in 1..=3 {
+        let line = up.wait_for("bad driver refused (");
+        assert!(line.contains("/no/such/program") && line.contains(&format!("({attempt} of 3)")), "{line}");
+    }
+    up.wait_for("bad failed: the driver refused three times: ");
+    let token = std::fs::read_to_string(folder.data().join("admin-token")).unwrap();
+    let address = std::fs::read_to_string(folder.data().join("address")).unwrap();
+    let port: u16 = address.trim().rsplit(':').next().unwrap().parse().unwrap();
+    let header = format!("authorization: Bearer {}\r\n", token.trim());
+    let answer = running::ask(port, "/api/v1/workers/bad", &header);
+    assert!(answer.contains("\"failed\"") && answer.contains("/no/such/program"), "{answer}");
+}
+
+#[test]
+fn what_lies_in_the_data_folder_is_for_its_owner_alone() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = Folder::new();
+    folder.worker("web", "1h");
+    let mut up = folder.up(&[]);
+    up.wait_for("web running for the first time");
+    for file in ["drowse.db", "drowse.db-wal", "drowse.db.lock", "process/web/state.json", "admin-token"] {
+        let mode = folder.data().join(file).metadata().unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode, 0o600, "{file} {mode:o}");
+    }
+    assert!(!up.told().contains("others may look"), "{}", up.told());
+    up.end();
+    std::fs::set_permissions(folder.data(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let mut up = folder.start(&["--listen", "127.0.0.1:0"]);
+    up.wait_for("others may look into the data folder");
+    up.wait_for("drowse: up at");
+}
+
+#[test]
+fn a_worker_that_is_frozen_when_the_file_drops_it_runs_again_and_leaves() {
+    let folder = Folder::new();
+    let web = folder.worker("web", "2s");
+    let mut up = folder.up(&[]);
+    up.wait_for("web paused: idle for 2s");
+    folder.rewrite(|_| String::new());
+    up.hang_up();
+    up.wait_for("drowse: the configuration was read again: 0 listed workers");
+    up.wait_for("web running again: undo, by removal");
+    // Past the door, which is gone: a frozen worker would not answer.
+    assert!(get(web.target, "/").contains("hello from web"));
+    folder.api(&up).wait_until_gone("web");
+    assert!(get(web.target, "/").contains("hello from web"));
+    assert_eq!(up.end(), Some(0), "{}", up.told());
+    assert_eq!(up.told().matches("web paused").count(), 1, "{}", up.told());
+}
+
+#[test]
+fn a_worker_that_comes_by_the_api_has_a_door_and_takes_it_with_it() {
+    let folder = Folder::new();
+    let web = folder.worker("web", "1h");
+    let mut up = folder.up(&[]);
+    up.wait_for("web running for the first time");
+    let (door, target) = (free_port(), free_port());
+    let program = env!("CARGO_BIN_EXE_drowse");
+    let body = |door: u16, target: u16| {
+        format!(
+            "{{\"id\":\"api\",\"driver\":\"process\",\"listen\":\"127.0.0.1:{door}\",\"target\":\"127.0.0.1:{target}\",\
+             \"command\":[\"{program}\",\"__demo-worker\",\"api\",\"127.0.0.1:{target}\"]}}"
+        )
+    };
+    let api = folder.api(&up);
+    // Another's door, and a way round in a circle.
+    for (door, target) in [(web.door, target), (door, web.door)] {
+        let answer = api.send("POST", "/api/v1/workers", &body(door, target));
+        assert!(answer.starts_with("HTTP/1.1 422 ") && answer.contains("worker web"), "{answer}");
+    }
+    let answer = api.send("POST", "/api/v1/workers", &body(door, target));
+    assert!(answer.starts_with("HTTP/1.1 201 "), "{answer}");
+    up.wait_for("api running for the first time");
+    assert!(get(door, "/").contains("hello from api"));
+    up.end();
+
+    // Its door is in the books.
+    let up = folder.up(&[]);
+    assert!(get(door, "/").contains("hello from api"));
+    let answer = folder.api(&up).send("DELETE", "/api/v1/workers/api", "");
+    assert!(answer.starts_with("HTTP/1.1 2"), "{answer}");
+    running::until("the door is closed", || std::net::TcpStream::connect(("127.0.0.1", door)).is_err());
+}
+
+#[test]
+fn a_deleted_worker_that_the_file_still_lists_is_made_anew_when_it_is_read_again() {
+    let folder = Folder::new();
+    let web = folder.worker("web", "1h");
+    let mut up = folder.up(&[]);
+    up.wait_for("web running for the first time");
+    let before = running::pid_in(&get(web.door, "/"));
+    // By force: that connection may still be counted.
+    let answer = folder.api(&up).send("POST", "/api/v1/workers/web/terminate", "{\"force\":true}");
+    assert!(answer.starts_with("HTTP/1.1 2"), "{answer}");
+    up.wait_for("web gone");
+    up.hang_up();
+    up.wait_for("web running for the first time");
+    assert_ne!(running::pid_in(&get(web.door, "/")), before);
+}
+
+#[test]
+fn a_reload_that_cannot_be_done_changes_nothing() {
+    let folder = Folder::new();
+    let web = folder.worker("web", "1h");
+    let mut up = folder.up(&[]);
+    up.wait_for("web running for the first time");
+    // The policy is right and the new worker is, but its port is not free.
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    folder.rewrite(|old| format!("policy.window = 7\n{}", old.replace("\"1h\"", "\"2h\"")));
+    folder.append(&format!(
+        "[[worker]]\nid = \"late\"\ndriver = \"process\"\ncommand = [\"sleep\", \"1000\"]\n\
+         listen = \"127.0.0.1:{port}\"\ntarget = \"127.0.0.1:1\"\n"
+    ));
+    up.hang_up();
+    up.wait_for("drowse: the old configuration stays: ");
+    let answer = folder.api(&up).send("GET", "/api/v1/workers/web/explain", "");
+    assert!(!answer.contains("\"2h\""), "{answer}");
+    let all = folder.api(&up).send("GET", "/api/v1/workers", "");
+    assert!(!all.contains("\"late\""), "{all}");
+    assert!(get(web.door, "/").contains("hello from web"));
+}
+
+/// Stops everything of a worker by hand, where Drowse freezes by cgroup: it is paused from outside, and a person's
+/// resume lets it go on.
+#[test]
+fn a_worker_stopped_by_hand_is_paused_from_outside_and_can_be_resumed() {
+    let folder = Folder::new();
+    let web = folder.worker("web", "1h");
+    let mut up = folder.up(&[]);
+    let pid = running::pid_in(&get(web.door, "/"));
+    running::signal("-STOP", &pid.to_string());
+    let api = folder.api(&up);
+    running::until("it is seen", || {
+        api.send("POST", "/api/v1/workers/web/detect-idle", "{}");
+        api.send("GET", "/api/v1/workers/web", "").contains("\"paused\"")
+    });
+    up.wait_for_all("web changed from outside: paused");
+    let answer = api.send("POST", "/api/v1/workers/web/resume", "{}");
+    assert!(answer.starts_with("HTTP/1.1 2"), "{answer}");
+    up.wait_for("web running again: manual");
+    assert_eq!(running::pid_in(&get(web.door, "/")), pid);
+}
+
+/// A worker in crash back-off is not frozen: the end does not wait for its next try.
+#[test]
+fn the_end_does_not_wait_for_a_worker_that_will_be_tried_again() {
+    let folder = Folder::new();
+    folder.append("[[worker]]\nid = \"bad\"\ndriver = \"process\"\ncommand = [\"false\"]\n");
+    let mut up = folder.up(&[]);
+    for _ in 0..4 {
+        up.wait_for("bad exited by itself with code 1");
+    }
+    assert_eq!(up.end(), Some(0), "{}", up.told());
+    // Waited for, it would have been tried for the last time and given up.
+    assert!(!up.told().contains("bad failed"), "{}", up.told());
+    assert!(!up.told().contains("not back in time"), "{}", up.told());
+}
+
+#[test]
 fn a_port_in_use_is_named_with_whose_it_was_to_be() {
     let folder = Folder::new();
     let web = folder.worker("web", "2s");

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use drowse_core::policy::{Key, Kind, Value};
 
 use super::section::{Field, Preset};
-use super::{brake, driver, exemption, journal, sensor, server, worker};
+use super::{brake, driver, exemption, journal, router, sensor, server, worker};
 
 const INTRODUCTION: &str = "\
 # The configuration of Drowse, with every key.
@@ -59,6 +59,7 @@ const WIDTH: usize = 110;
 pub fn example() -> String {
     let mut page = INTRODUCTION.to_owned();
     section(&mut page, "[server]", server::FIELDS);
+    section(&mut page, "#[router]", router::FIELDS);
 
     page.push_str("\n# The settings of workers. These are the fleet's.\n[policy]\n");
     for key in Key::all() {
@@ -79,7 +80,7 @@ pub fn example() -> String {
     listed(
         &mut page,
         "process",
-        &["owner", "group", "listen", "target", "price_per_hour", "paused_price_per_hour"],
+        &["owner", "group", "price_per_hour", "paused_price_per_hour"],
         worker::PROCESS,
     );
     listed(&mut page, "docker", &["type"], &worker::DOCKER[..1]);
@@ -143,6 +144,10 @@ fn listed(page: &mut String, driver: &str, common: &[&str], fields: &[Field]) {
         setting(page, field.name, value(field));
     }
     if driver == "process" {
+        for field in worker::ROUTE {
+            remark(page, field.describe);
+            setting(page, field.name, field.sample);
+        }
         remark(page, "The worker's own layer: any key of [policy].");
         setting(page, "policy.idle_timeout", "\"10m\"");
     }
@@ -239,7 +244,10 @@ mod tests {
         let blocks = blocks();
         assert!(blocks.len() > 15);
         for block in &blocks {
-            let found = errors(&switched_on(block));
+            // A worker with a name needs the shared port, which is in another block.
+            let is_named = block.contains("\n#sni = ");
+            let router = if is_named { &blocks[2] } else { "" };
+            let found = errors(&switched_on(&format!("{router}{block}")));
             // Its own remark says that it is for PostgreSQL.
             let expected = usize::from(block.contains("[server]"));
             assert_eq!(found.len(), expected, "{block}\n{found:?}");

@@ -88,6 +88,8 @@ pub(super) fn size(value: &DeValue<'_>) -> Result<u64, Fault> {
 pub(super) fn command(value: &DeValue<'_>) -> Result<Vec<String>, Fault> {
     if let Value::Command(words) = self::value(Kind::Command, value)?
         && !words[0].is_empty()
+        // The system ends an argument there.
+        && words.iter().all(|word| !word.contains('\0'))
     {
         return Ok(words);
     }

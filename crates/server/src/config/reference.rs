@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use drowse_core::policy::{Key, Kind, PolicyLayer, environment_variables};
 
 use super::section::{Field, Preset};
-use super::{brake, driver, exemption, journal, schedule, sensor, server, worker};
+use super::{brake, driver, exemption, journal, router, schedule, sensor, server, worker};
 
 const INTRODUCTION: &str = "\
 # Configuration
@@ -54,6 +54,7 @@ remark. A worker's own `group` counts before its owner's. An owner in two groups
 pub fn reference() -> String {
     let mut page = INTRODUCTION.to_owned();
     table(&mut page, "## `[server]`", server::FIELDS);
+    table(&mut page, "## `[router]`", router::FIELDS);
     page.push('\n');
     page.push_str(LAYERS);
     keys(&mut page);
@@ -64,6 +65,7 @@ pub fn reference() -> String {
         schedule::WINDOW,
     );
     table(&mut page, "## `[[worker]]`", worker::COMMON);
+    table(&mut page, "### How clients come to it", worker::ROUTE);
     table(&mut page, "### With `driver = \"process\"`", worker::PROCESS);
     table(&mut page, "### With `driver = \"docker\"`", worker::DOCKER);
     table(&mut page, "### With `driver = \"qemu\"`\n\nIts type is microvm unless given.", worker::QEMU);

@@ -1,11 +1,11 @@
 //! `[[worker]]`: the workers that the file lists.
 
 mod driver;
+mod route;
 mod taken;
 #[cfg(test)]
 mod tests;
 
-use std::net::SocketAddr;
 use std::ops::Range;
 
 use toml::de::DeValue;
@@ -20,10 +20,15 @@ use drowse_core::worker::Capabilities;
 use super::policy::Layers;
 use super::problem::{Fault, Report};
 use super::read;
+use super::router::Router;
 use super::section::{Field, Node, Preset, Section, describe};
 use super::suggest::nearest;
+use super::taken::Ports;
 pub use driver::{Boot, CmlAccess, CmlTls, Container, Driver};
 pub(super) use driver::{CML, DOCKER, EC2, PROCESS, QEMU};
+pub(super) use route::FIELDS as ROUTE;
+use route::Led;
+pub use route::{Target, Ways};
 use taken::{Taken, Thing, thing};
 
 /// A worker that the file lists.
@@ -35,10 +40,8 @@ pub struct Worker {
     pub id: WorkerId,
     /// What observes and acts on it.
     pub driver: Driver,
-    /// The router's port for it.
-    pub listen: Option<SocketAddr>,
-    /// Where it answers.
-    pub target: Option<Target>,
+    /// How clients come to it.
+    pub ways: Ways,
     /// What an hour of it costs while it runs.
     pub price_per_hour: Option<Money>,
     /// What an hour of it costs while it is frozen; unless given, as much as while it runs.
@@ -53,7 +56,7 @@ impl Worker {
         Nature {
             driver: self.driver.kind(),
             is_cml: self.selectors.kind.as_deref() == Some(TYPE_CML),
-            is_routed: self.listen.is_some(),
+            is_routed: self.ways.is_routed(),
             gpu_was_read: false,
         }
     }
@@ -62,14 +65,8 @@ impl Worker {
 /// The type of a CML controller.
 const TYPE_CML: &str = "cml";
 
-/// Where a worker answers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Target {
-    /// At this address.
-    Address(SocketAddr),
-    /// At this port of the container or instance, whose address the driver knows and which may change.
-    Port(u16),
-}
+const DRIVER: &str = "\"process\", \"docker\", \"qemu\" or \"ec2\"";
+const POLICY: &str = "policy keys such as policy.idle_timeout = \"10m\"";
 
 pub(super) const COMMON: &[Field] = &[
     Field {
@@ -81,7 +78,7 @@ pub(super) const COMMON: &[Field] = &[
     },
     Field {
         name: "driver",
-        expected: "\"process\", \"docker\", \"qemu\" or \"ec2\"",
+        expected: DRIVER,
         preset: Preset::Required,
         sample: "\"process\"",
         describe: "What observes and acts on it.",
@@ -115,20 +112,6 @@ pub(super) const COMMON: &[Field] = &[
         describe: "Whose it is. Selects [policy.owner.NAME].",
     },
     Field {
-        name: "listen",
-        expected: "an address and a port such as \"127.0.0.1:8001\"",
-        preset: Preset::Absent("not routed"),
-        sample: "\"127.0.0.1:8001\"",
-        describe: "The router's port for it, open while it sleeps.",
-    },
-    Field {
-        name: "target",
-        expected: "an address and a port such as \"127.0.0.1:9001\"",
-        preset: Preset::Absent("not routed"),
-        sample: "\"127.0.0.1:9001\"",
-        describe: "Where it answers. For docker and ec2 also a port alone, \":80\": the address is then the container's or instance's.",
-    },
-    Field {
         name: "price_per_hour",
         expected: "a price of at least 0 such as 0.34",
         preset: Preset::Absent("hours without money"),
@@ -144,37 +127,45 @@ pub(super) const COMMON: &[Field] = &[
     },
     Field {
         name: "policy",
-        expected: "policy keys such as policy.idle_timeout = \"10m\"",
+        expected: POLICY,
         preset: Preset::Absent("from the other layers"),
         sample: "{ idle_timeout = \"10m\" }",
         describe: "The worker layer: any key of [policy].",
     },
 ];
 
-const ALL: &[&[Field]] = &[COMMON, PROCESS, DOCKER, QEMU, EC2];
+const ALL: &[&[Field]] = &[COMMON, ROUTE, PROCESS, DOCKER, QEMU, EC2];
 
 /// Reads the list of workers and their policy layers.
 pub(super) fn read_all(
     report: &mut Report<'_>,
     node: &Node<'_>,
     layers: &mut Layers,
-    server: SocketAddr,
+    router: &Router,
+    ports: &mut Ports,
 ) -> Vec<Worker> {
     let DeValue::Array(items) = node.get_ref() else {
         report.add(&node.span(), "worker", Fault::expected("[[worker]]", describe(node.get_ref())));
         return Vec::new();
     };
     let mut workers = Vec::new();
-    let mut taken = Taken::by_server(server);
+    let (mut taken, mut led) = (Taken::default(), Led::new(router, ports));
     for item in items {
-        if let Some(worker) = read(report, item, layers, &mut taken) {
+        if let Some(worker) = read(report, item, layers, &mut taken, &mut led) {
             workers.push(worker);
         }
     }
+    led.check_targets(report);
     workers
 }
 
-fn read(report: &mut Report<'_>, node: &Node<'_>, layers: &mut Layers, taken: &mut Taken) -> Option<Worker> {
+fn read(
+    report: &mut Report<'_>,
+    node: &Node<'_>,
+    layers: &mut Layers,
+    taken: &mut Taken,
+    led: &mut Led<'_>,
+) -> Option<Worker> {
     let section = Section::of(report, node, "[[worker]]", ALL)?;
     let id = section.require(report, "id", |value| Ok(read::text(value)?.parse::<WorkerId>()?));
     if let Some(id) = &id {
@@ -189,12 +180,7 @@ fn read(report: &mut Report<'_>, node: &Node<'_>, layers: &mut Layers, taken: &m
         owner: section.read(report, "owner", read::text),
     };
     selectors.kind = selectors.kind.or_else(|| default_type(kind));
-    let listen = section.read(report, "listen", read::address);
-    let target = section.read(report, "target", |value| target(value, kind));
-    if section.has("listen") && !section.has("target") {
-        let rule = "needs target beside it: where the worker answers";
-        report.add(&section.span_of("listen"), "listen", Fault::rule(rule));
-    }
+    let ways = led.read(report, &section, kind);
     let price_per_hour = section.read(report, "price_per_hour", read::price);
     let paused_price_per_hour = section.read(report, "paused_price_per_hour", read::price);
     let driver = driver::read(report, &section, kind, &selectors);
@@ -202,23 +188,14 @@ fn read(report: &mut Report<'_>, node: &Node<'_>, layers: &mut Layers, taken: &m
         read_layer(report, node, layers, &selectors.worker, kind);
     }
     let span = section.span();
-    if let (Some(id), Some(listen)) = (&id, listen) {
-        taken.take_port(report, &section, listen, id);
+    if let Some(id) = &id {
+        led.take(report, &section, &ways, id);
     }
     if let (Some(id), Some(thing)) = (&id, driver.as_ref().and_then(|driver| thing(driver, &selectors))) {
         taken.take(report, &section, thing.field(), thing, id);
     }
     section.finish(report);
-    Some(Worker {
-        selectors,
-        id: id?,
-        driver: driver?,
-        listen,
-        target,
-        price_per_hour,
-        paused_price_per_hour,
-        span,
-    })
+    Some(Worker { selectors, id: id?, driver: driver?, ways, price_per_hour, paused_price_per_hour, span })
 }
 
 /// A worker of the QEMU driver is a microVM, whose type has built-in values.
@@ -229,27 +206,10 @@ fn default_type(kind: Option<DriverKind>) -> Option<String> {
 fn driver_kind(value: &DeValue<'_>) -> Result<DriverKind, Fault> {
     let written = value.as_str().unwrap_or_default();
     DriverKind::ALL.into_iter().find(|kind| kind.code() == written).ok_or_else(|| Fault::Unexpected {
-        expected: COMMON[1].expected.to_owned(),
+        expected: DRIVER.to_owned(),
         found: describe(value),
         suggestion: nearest(written, DriverKind::ALL.map(DriverKind::code)),
     })
-}
-
-fn target(value: &DeValue<'_>, kind: Option<DriverKind>) -> Result<Target, Fault> {
-    let text = value.as_str().unwrap_or_default();
-    if let Some(port) = text.strip_prefix(':').and_then(|port| port.parse().ok()).filter(|port| *port > 0) {
-        return match kind {
-            Some(DriverKind::Docker | DriverKind::Ec2) | None => Ok(Target::Port(port)),
-            Some(DriverKind::Process | DriverKind::Qemu | DriverKind::Sim) => {
-                Err(Fault::expected(COMMON[7].expected, describe(value)))
-            }
-        };
-    }
-    read::address(value)
-        .ok()
-        .filter(|address| address.port() > 0)
-        .map(Target::Address)
-        .ok_or_else(|| Fault::expected(COMMON[7].expected, describe(value)))
 }
 
 fn read_layer(
@@ -260,7 +220,7 @@ fn read_layer(
     kind: Option<DriverKind>,
 ) {
     let DeValue::Table(table) = node.get_ref() else {
-        let fault = Fault::expected(COMMON[10].expected, describe(node.get_ref()));
+        let fault = Fault::expected(POLICY, describe(node.get_ref()));
         report.add(&node.span(), "policy", fault);
         return;
     };

@@ -5,6 +5,7 @@ use drowse_core::id::WorkerId;
 use drowse_core::machine::Answer;
 use drowse_core::worker::Worker;
 use drowse_store::Lane;
+use serde_json::json;
 
 use super::{ControlError, Fleet};
 
@@ -62,8 +63,19 @@ impl Fleet {
     }
 
     /// Brings it back. Ahead of checks and flushes: somebody waits.
-    pub async fn resume(&self, id: &WorkerId, by: &str) -> Result<Done, ControlError> {
-        self.apply("resume", Lane::Wake, id, Event::ResumeRequested { by: by.to_owned() }).await
+    pub async fn resume(&self, id: &WorkerId, by: &str, message: &str) -> Result<Done, ControlError> {
+        let (by, message) = (by.to_owned(), message.to_owned());
+        let (answer, worker) = self
+            .0
+            .change("resume", Lane::Wake, id, move |change| {
+                let answer = change.apply(&Event::ResumeRequested { by: by.clone() })?;
+                if !message.is_empty() {
+                    change.journal("worker.resume_asked", json!({ "by": by, "message": message }));
+                }
+                Ok(answer)
+            })
+            .await?;
+        Ok(Done { answer, worker })
     }
 
     async fn order(

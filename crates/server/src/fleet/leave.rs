@@ -10,7 +10,7 @@ use std::time::Duration;
 use drowse_core::event::Event;
 use drowse_core::id::WorkerId;
 use drowse_core::reason::PauseReason;
-use drowse_core::status::{Status, StatusKind, WakeCause};
+use drowse_core::status::{Status, StatusKind, WakeCause, WakeFrom};
 use drowse_store::{Lane, NewEvent};
 use serde_json::json;
 
@@ -78,8 +78,12 @@ impl Fleet {
                         | PauseReason::ScaleDown => true,
                         PauseReason::Manual | PauseReason::External => false,
                     },
-                    Status::Waking { .. } => return Ok(Some(true)),
-                    Status::Provisioning { .. }
+                    Status::Waking { from: WakeFrom::Frozen | WakeFrom::Undone, .. } => {
+                        return Ok(Some(true));
+                    }
+                    // Nothing of it is frozen, and it may be waiting for its next try: the next start goes on.
+                    Status::Waking { from: WakeFrom::Stopped, .. }
+                    | Status::Provisioning { .. }
                     | Status::Running { .. }
                     | Status::Stopping { .. }
                     | Status::Stopped { .. }

@@ -82,19 +82,23 @@ impl Fleet {
     /// Sets a value, or takes back what was set. Refused where the environment pins it or where it does not go
     /// together with the rest of some worker's policy.
     pub async fn set_policy(&self, change: PolicyChange) -> Result<u64, ControlError> {
-        Ok(self.set_policies(vec![change]).await?.epoch)
+        Ok(self.set_policies(vec![change], String::new()).await?.epoch)
     }
 
     /// Makes several changes: all of them or none. They are judged together, so that two values which only go
     /// with each other can be changed at all.
-    pub async fn set_policies(&self, changes: Vec<PolicyChange>) -> Result<PolicyApplied, ControlError> {
+    pub async fn set_policies(
+        &self,
+        changes: Vec<PolicyChange>,
+        message: String,
+    ) -> Result<PolicyApplied, ControlError> {
         let shared = Arc::clone(&self.0);
         let applied = self
             .0
             .db
             .tx("policy", Lane::Ordinary, move |tx| {
                 let book = shared.policies.book(tx)?;
-                apply(tx, &book, &changes, shared.clock.now())
+                apply(tx, &book, &changes, &message, shared.clock.now())
             })
             .await?;
         self.apply_policy();
@@ -226,6 +230,7 @@ pub(super) fn apply(
     tx: &Tx<'_>,
     book: &Book,
     changes: &[PolicyChange],
+    message: &str,
     now: Timestamp,
 ) -> Result<PolicyApplied, ControlError> {
     for change in changes {
@@ -235,7 +240,7 @@ pub(super) fn apply(
     let workers = check_workers(tx, book, changes, now)?;
     let mut epoch = book.epoch();
     for change in changes {
-        epoch = write(tx, change, now)?;
+        epoch = write(tx, change, message, now)?;
     }
     Ok(PolicyApplied { epoch, workers })
 }
@@ -372,7 +377,7 @@ fn stored(change: &PolicyChange, now: Timestamp) -> Result<Option<PolicyValue>, 
     }))
 }
 
-fn write(tx: &Tx<'_>, change: &PolicyChange, now: Timestamp) -> Result<u64, ControlError> {
+fn write(tx: &Tx<'_>, change: &PolicyChange, message: &str, now: Timestamp) -> Result<u64, ControlError> {
     let epoch = if let Some(value) = stored(change, now)? {
         tx.set_policy_value(&value)?
     } else {
@@ -384,6 +389,7 @@ fn write(tx: &Tx<'_>, change: &PolicyChange, now: Timestamp) -> Result<u64, Cont
     };
     let doc = json!({
         "level": change.level, "name": change.name, "key": change.key, "value": change.value, "by": change.by,
+        "message": message,
     });
     journal(tx, "policy.changed", doc, now);
     Ok(epoch)

@@ -1,16 +1,21 @@
 //! Workers come onto the books, are changed, and leave them.
 
 use std::collections::BTreeSet;
+use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use drowse_core::event::Event;
 use drowse_core::id::WorkerId;
 use drowse_core::policy::{Policy, Selectors};
+use drowse_core::status::{StatusKind, WakeCause};
 use drowse_core::worker::Worker;
-use drowse_store::{Lane, Listing, NewEvent, Registered, Removal};
+use drowse_store::{Lane, Listing, NewEvent, Registered, Removal, Tx};
 use serde_json::json;
 
 use super::{ControlError, Fleet, PolicyChange};
+use crate::config::{leads_to, listens_twice};
+use crate::shared::lock;
 use crate::spec::{NewWorker, WorkerSpec};
 
 /// What became of a registration.
@@ -62,17 +67,21 @@ impl Fleet {
             .db
             .tx("register", Lane::Ordinary, move |tx| {
                 let now = shared.clock.now();
+                // The file was looked at as a whole.
+                if !new.spec.is_listed {
+                    check_addresses(tx, &new)?;
+                }
                 let mut worker =
                     Worker::registered(new.id.clone(), new.spec.driver.kind(), &Policy::default(), now);
                 worker.selectors = Selectors { worker: new.id.to_string(), ..new.selectors };
-                worker.is_routed = new.spec.listen.is_some();
+                worker.is_routed = new.spec.is_routed();
                 worker.in_service = new.in_service;
                 let registered = tx.register(&worker, SITE, &spec_json(&new.spec)?, now)?;
                 if registered == Registered::Exists {
                     return Err(ControlError::conflict(format!("there is a worker {} already", new.id)));
                 }
                 if !policy.is_empty() {
-                    super::policy::apply(tx, &*shared.policies.book(tx)?, &policy, now)?;
+                    super::policy::apply(tx, &*shared.policies.book(tx)?, &policy, "", now)?;
                 }
                 tx.append(NewEvent {
                     at: now,
@@ -86,6 +95,7 @@ impl Fleet {
         self.0.meters.forget(&id);
         self.0.hands.reconfigured(&id);
         self.0.notices.worker_changed(&id);
+        self.0.notices.books_changed();
         self.0.queue.nudge();
         if has_policy {
             self.apply_policy();
@@ -113,7 +123,7 @@ impl Fleet {
                     if spec.driver.kind() != worker.driver {
                         return Err(ControlError::invalid("driver", "a worker keeps its driver"));
                     }
-                    worker.is_routed = spec.listen.is_some();
+                    worker.is_routed = spec.is_routed();
                     let site = change.locked.record().site.clone();
                     change.locked.reconfigure(&site, &spec_json(spec)?)?;
                 }
@@ -162,15 +172,22 @@ impl Fleet {
         self.0.untold.forget(id);
         self.0.gone.note(id, None);
         self.0.notices.worker_changed(id);
+        self.0.notices.books_changed();
         Ok(())
     }
 
     /// Makes the books agree with the file: what it lists is on them as it says, what it no longer lists leaves
-    /// them. A worker that sleeps is woken first and leaves with the next start.
+    /// them. A worker that is frozen is thawed first and leaves when it runs.
     pub async fn sync_listed(&self, listed: Vec<NewWorker>) -> Result<(), ControlError> {
         let names: BTreeSet<WorkerId> = listed.iter().map(|new| new.id.clone()).collect();
+        lock(&self.0.leaving).retain(|id| !names.contains(id));
         for new in listed {
             match self.get(&new.id).await {
+                // Deleted for good; that the file still lists it asks for another one by that name.
+                Ok(card) if card.worker.status.kind() == StatusKind::Terminated => {
+                    self.remove(&new.id, FILE).await?;
+                    self.register(new, FILE).await?;
+                }
                 Ok(card) => self.refresh(&card, new).await?,
                 Err(ControlError::NotFound(_)) => {
                     self.register(new, FILE).await?;
@@ -210,18 +227,119 @@ impl Fleet {
     async fn unlist(&self, id: &WorkerId) -> Result<(), ControlError> {
         match self.remove(id, FILE).await {
             Err(ControlError::Conflict { .. }) => {
-                let resume = Event::ResumeRequested { by: FILE.to_owned() };
-                let outcome =
-                    self.0.change("unlist", Lane::Ordinary, id, move |change| change.apply(&resume)).await;
-                match outcome {
-                    Ok(_) | Err(ControlError::Refused(_)) => Ok(()),
-                    Err(other) => Err(other),
+                if lock(&self.0.leaving).insert(id.clone()) {
+                    let (fleet, id) = (self.clone(), id.clone());
+                    self.0.tasks.spawn(async move { fleet.let_leave(&id).await });
                 }
+                Ok(())
             }
             other => other,
         }
     }
+
+    /// Thaws a worker that the file no longer lists, and takes it off the books as soon as it runs: before that
+    /// nothing else would wake it, after that nothing may put it to sleep again. Should Drowse end before, the
+    /// next start finds it unlisted too.
+    async fn let_leave(&self, id: &WorkerId) {
+        let mut changes = self.0.notices.worker(id);
+        loop {
+            let thaw = self.0.change("unlist", Lane::Wake, id, |change| {
+                match change.worker().status.kind() {
+                    StatusKind::Pausing | StatusKind::Paused => {
+                        // Nobody asked for the worker, so nobody's counter or snooze knows.
+                        change.apply(&Event::WakeRequested { cause: WakeCause::Removal }).map(|_| ())
+                    }
+                    StatusKind::Provisioning
+                    | StatusKind::Running
+                    | StatusKind::Waking
+                    | StatusKind::Stopping
+                    | StatusKind::Stopped
+                    | StatusKind::Draining
+                    | StatusKind::Terminating
+                    | StatusKind::Terminated
+                    | StatusKind::Failed
+                    | StatusKind::Unknown => Ok(()),
+                }
+            });
+            // Refused or failed, it is tried again.
+            let _ = thaw.await;
+            if !lock(&self.0.leaving).contains(id) {
+                return;
+            }
+            match self.remove(id, FILE).await {
+                Ok(()) | Err(ControlError::NotFound(_)) => {
+                    lock(&self.0.leaving).remove(id);
+                    return;
+                }
+                Err(_) => {}
+            }
+            tokio::select! {
+                biased;
+                () = changes.next() => {}
+                () = self.0.clock.sleep_until(self.0.clock.now() + LEAVES_WITHIN) => {}
+            }
+        }
+    }
+
+    /// Tells when workers come onto the books or leave them.
+    pub fn books(&self) -> tokio::sync::watch::Receiver<u64> {
+        self.0.notices.books()
+    }
+
+    /// The doors of workers that no file lists.
+    pub async fn unlisted_doors(&self) -> Result<Vec<(WorkerId, SocketAddr, SocketAddr)>, ControlError> {
+        let mut doors = Vec::new();
+        let mut listing = Listing { limit: PAGE, ..Listing::default() };
+        loop {
+            let page = self.list(listing.clone()).await?;
+            for card in page.iter().filter(|card| !card.spec.is_listed) {
+                if let (Some(listen), Some(target)) = (card.spec.listen, card.spec.target) {
+                    doors.push((card.record.id().clone(), listen, target));
+                }
+            }
+            match page.last() {
+                Some(last) if page.len() == PAGE => listing.after = Some(last.record.id().clone()),
+                Some(_) | None => return Ok(doors),
+            }
+        }
+    }
 }
+
+/// Holds the addresses of a new worker against those of all others.
+fn check_addresses(tx: &Tx<'_>, new: &NewWorker) -> Result<(), ControlError> {
+    if new.spec.listen.is_none() && new.spec.target.is_none() {
+        return Ok(());
+    }
+    let mut listing = Listing { limit: PAGE, ..Listing::default() };
+    loop {
+        let page = tx.workers(&listing)?;
+        for record in page.iter().filter(|record| *record.id() != new.id) {
+            // What cannot be read has no door.
+            let Ok(other) = serde_json::from_value::<WorkerSpec>(record.spec.clone()) else { continue };
+            if let (Some(mine), Some(theirs)) = (new.spec.listen, other.listen)
+                && listens_twice(mine, theirs)
+            {
+                let message = format!("{mine} is taken by worker {}", record.id());
+                return Err(ControlError::invalid("listen", message));
+            }
+            for (target, listen) in [(new.spec.target, other.listen), (other.target, new.spec.listen)] {
+                if let (Some(target), Some(listen)) = (target, listen)
+                    && leads_to(target, listen)
+                {
+                    let message = format!("{target} leads to {listen}: worker {} and this one", record.id());
+                    return Err(ControlError::invalid("target", message));
+                }
+            }
+        }
+        match page.last() {
+            Some(last) if page.len() == PAGE => listing.after = Some(last.id().clone()),
+            Some(_) | None => return Ok(()),
+        }
+    }
+}
+
+/// How soon it is tried again to let a worker leave about which nothing was heard.
+const LEAVES_WITHIN: Duration = Duration::from_secs(2);
 
 /// Who did it, when the file did.
 const FILE: &str = "file";

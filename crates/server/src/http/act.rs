@@ -51,9 +51,9 @@ pub(super) async fn resume(
     State(state): State<ApiState>,
     who: Principal,
     id: Id,
-    OptionalBody(_): OptionalBody<ActionRequest>,
+    OptionalBody(request): OptionalBody<ActionRequest>,
 ) -> Answered<Told> {
-    Ok(told(&state.fleet().resume(&id, &who.name).await?))
+    Ok(told(&state.fleet().resume(&id, &who.name, &request.message).await?))
 }
 
 /// Stops it.

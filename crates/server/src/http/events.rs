@@ -87,9 +87,21 @@ fn sentence(kind: &str, doc: &Value) -> String {
         return entry.to_string();
     }
     let what = kind.rsplit('.').next().unwrap_or(kind).replace('_', " ");
+    let what = match doc.get("key").and_then(Value::as_str) {
+        Some(key) => {
+            let value = doc.get("value").filter(|value| !value.is_null());
+            let value = value.map_or_else(|| "reset".to_owned(), |value| value.to_string().replace('"', ""));
+            let level = doc.get("level").and_then(Value::as_str).unwrap_or_default();
+            let name =
+                doc.get("name").and_then(Value::as_str).map_or_else(String::new, |name| format!(" {name}"));
+            format!("{level}{name}: {key} {what} to {value}")
+        }
+        None => what,
+    };
     let text = |name: &str| doc.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
     let by = text("by").map_or_else(String::new, |by| format!(" by {by}"));
-    let why = text("message").or_else(|| text("reason")).map_or_else(String::new, |why| format!(": {why}"));
+    let why = ["message", "reason", "summary"].into_iter().find_map(text);
+    let why = why.map_or_else(String::new, |why| format!(": {why}"));
     format!("{what}{by}{why}")
 }
 

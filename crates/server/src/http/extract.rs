@@ -19,7 +19,7 @@ use crate::auth::Principal;
 #[derive(Clone, Debug)]
 pub(super) struct Body<T>(pub(super) T);
 
-/// A JSON body that may be left out, which is the same as an empty object.
+/// A JSON body that may be left out or null, which is the same as an empty object.
 #[derive(Clone, Debug)]
 pub(super) struct OptionalBody<T>(pub(super) T);
 
@@ -56,7 +56,7 @@ impl<T: DeserializeOwned> FromRequest<ApiState> for OptionalBody<T> {
 
     async fn from_request(request: Request, _: &ApiState) -> Result<Self, Failure> {
         let bytes = read(request).await?;
-        parse(if bytes.is_empty() { b"{}" } else { &bytes }).map(Self)
+        parse(if matches!(bytes.trim_ascii(), b"" | b"null") { b"{}" } else { &bytes }).map(Self)
     }
 }
 

@@ -118,6 +118,7 @@ impl From<StoreError> for Failure {
         if error.is_worth_retrying() || error.is_outage() || matches!(error, StoreError::CommitUnknown(_)) {
             return Self::new(Code::Unavailable, error.to_string()).with(RETRY_AFTER, "1");
         }
+        tracing::error!(%error, "a request could not be answered");
         Self::new(Code::Internal, OUR_FAULT)
     }
 }

@@ -1,15 +1,29 @@
 //! Signing in with a one-time link.
 
+use axum::Json;
 use axum::extract::State;
 use axum::http::header::{REFERRER_POLICY, SET_COOKIE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 
+use drowse_wire::v1::LoginLink;
+
 use super::ApiState;
 use super::extract::LinkSecret;
 use super::failure::{Answered, Failure};
 use super::page::html;
-use crate::auth::{COOKIE_NAME, Secret};
+use crate::auth::{COOKIE_NAME, Principal, Secret};
+
+/// Makes a link that signs whoever opens it in, once, as whoever asked for it.
+#[utoipa::path(post, path = "/api/v1/login-links", tag = "tokens",
+    responses((status = 201, description = "Where to go, within the hour.", body = LoginLink)))]
+pub(super) async fn link(
+    State(state): State<ApiState>,
+    who: Principal,
+) -> Answered<(StatusCode, Json<LoginLink>)> {
+    let path = state.login_path(&who.name, who.role).await?;
+    Ok((StatusCode::CREATED, Json(LoginLink { path })))
+}
 
 /// Uses the link up, gives the browser its cookie, and goes to the fleet.
 ///

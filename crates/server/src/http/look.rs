@@ -2,14 +2,18 @@
 
 use axum::Json;
 use axum::extract::State;
+use drowse_core::Timestamp;
+use drowse_wire::problem::Code;
 use drowse_wire::v1::{Explanation, IdleDetectionResult, Readings, WorkerActivity, WorkerIdleStatus};
 use serde::Deserialize;
 
 use super::ApiState;
+use super::events::shown;
 use super::extract::{Id, Query};
 use super::failure::{Answered, Failure};
 use super::show::show;
 use crate::fleet::ControlError;
+use crate::reconcile::JUDGED;
 
 /// When it was used, slept and woke.
 #[utoipa::path(get, path = "/api/v1/workers/{id}/activity", tag = "worker",
@@ -26,24 +30,53 @@ pub(super) async fn idle_status(State(state): State<ApiState>, id: Id) -> Answer
 }
 
 /// When to explain.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(super) struct When {
+    /// Explain the last decision that was acted on up to then, and what happened between it and then.
+    #[param(value_type = Option<drowse_wire::schema::Instant>)]
     at: Option<String>,
 }
 
+/// How far back a decision is looked for, and how much of what happened since is told.
+const FAR_BACK: usize = 20_000;
+const MOST_TOLD: usize = 200;
+
 /// Why it is awake or not, in full.
-#[utoipa::path(get, path = "/api/v1/workers/{id}/explain", tag = "worker",
+#[utoipa::path(get, path = "/api/v1/workers/{id}/explain", tag = "worker", params(When),
     responses((status = 200, description = "Every reason.", body = Explanation)))]
 pub(super) async fn explain(
     State(state): State<ApiState>,
     id: Id,
     Query(when): Query<When>,
 ) -> Answered<Json<Explanation>> {
-    // The present must not be taken for an answer about the past.
-    if when.at.is_some() {
-        return Err(Failure::bad_request("at: only the present can be explained yet"));
+    match when.at {
+        None => Ok(Json(show(state.fleet(), &id).await?.explanation())),
+        Some(at) => {
+            let at = at.parse().map_err(|error| Failure::bad_request(format!("at: {error}")))?;
+            explain_past(&state, &id, at).await.map(Json)
+        }
     }
-    Ok(Json(show(state.fleet(), &id).await?.explanation()))
+}
+
+async fn explain_past(state: &ApiState, id: &Id, at: Timestamp) -> Answered<Explanation> {
+    // A worker that nobody knows is told apart from one that nothing was decided about.
+    show(state.fleet(), id).await?;
+    let newest = state.fleet().newest_event().await?;
+    let events = state.fleet().events_until(id, at, FAR_BACK).await?;
+    let mut until_then = Vec::new();
+    for stored in events {
+        if stored.event.kind == JUDGED
+            && let Ok(explanation) = serde_json::from_value::<Explanation>(stored.event.doc.clone())
+        {
+            until_then.reverse();
+            until_then.truncate(MOST_TOLD);
+            return Ok(Explanation { until_then, ..explanation });
+        }
+        until_then.push(shown(newest, stored));
+    }
+    let detail = format!("nothing was decided about {} up to {at} that the journal still has", **id);
+    Err(Failure::new(Code::NotFound, detail))
 }
 
 /// What its signals last said.

@@ -72,6 +72,24 @@ fn render(counted: &Snapshot, workers: &[(StatusKind, u64)], is_braked: bool) ->
     page.0
 }
 
+/// The page of all metrics: what a server that has just started shows, as a table.
+pub fn reference() -> String {
+    let mut page = "# Every metric\n\nThis page is written by `cargo xtask gen`. `GET /metrics` needs a token \
+         of any person's role and answers in the text format of Prometheus.\n\n| metric | type | what it tells |\n\
+         | --- | --- | --- |\n"
+        .to_owned();
+    let text = render(&Snapshot::default(), &[], false);
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        let Some((name, help)) = line.strip_prefix("# HELP ").and_then(|rest| rest.split_once(' ')) else {
+            continue;
+        };
+        let kind = lines.next().and_then(|line| line.rsplit(' ').next()).unwrap_or_default();
+        page.extend(["| `", name, "` | ", kind, " | ", help, " |\n"]);
+    }
+    page
+}
+
 struct Page(String);
 
 impl Page {

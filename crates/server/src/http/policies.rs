@@ -2,8 +2,9 @@
 
 use axum::Json;
 use axum::extract::State;
-use drowse_core::policy::{Key, Level, PolicyLayer as Layer, Source, Values};
-use drowse_wire::v1::{ChangePolicy, PolicyChange as Changed, PolicyLayer, PolicyList};
+use drowse_core::policy::{Key, Kind, Level, PolicyLayer as Layer, Source, Values};
+use drowse_wire::problem::Code;
+use drowse_wire::v1::{ChangePolicy, PolicyChange as Changed, PolicyLayer, PolicyList, Role};
 use serde_json::Value;
 
 use super::ApiState;
@@ -75,6 +76,15 @@ async fn apply(
     let set: Values =
         serde_json::from_value(Value::Object(change.set)).map_err(|error| Failure::invalid("set", error))?;
     let reset = change.reset.iter().map(|name| key(name)).collect::<Answered<Vec<Key>>>()?;
+    // A hook is a command that runs as Drowse does: whoever may set one may do anything. And what an admin has set
+    // to protect work, nobody else takes away.
+    let command = set.0.keys().chain(&reset).find(|key| key.kind() == Kind::Command);
+    if let Some(key) = command.filter(|_| who.role != Role::Admin) {
+        return Err(Failure::new(
+            Code::Forbidden,
+            format!("{key} is a command, which is an admin's to change"),
+        ));
+    }
     if set.0.is_empty() && reset.is_empty() {
         return Err(Failure::invalid("set", "nothing is to be changed"));
     }
@@ -88,7 +98,7 @@ async fn apply(
     let one = |key, value| PolicyChange { level, name: name.clone(), key, value, by: who.name.clone() };
     let sets = set.0.into_iter().map(|(key, value)| one(key, Some(value)));
     let changes = sets.chain(reset.into_iter().map(|key| one(key, None))).collect();
-    let applied = state.fleet().set_policies(changes).await?;
+    let applied = state.fleet().set_policies(changes, change.message).await?;
     let view = state.fleet().policies().await?;
     Ok(Json(Changed { layer: run_time(&view, level, name.as_deref()), worker_count: applied.workers }))
 }

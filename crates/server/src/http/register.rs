@@ -75,7 +75,8 @@ fn as_toml(new: RegisterWorker) -> Answered<String> {
     // TOML has no null: outside a policy, where it means never, it is the same as not being there.
     object.retain(|_, value| !value.is_null());
     let worker = Value::Object(Map::from_iter([("worker".to_owned(), Value::Array(vec![object.into()]))]));
-    toml::to_string(&worker).map_err(|error| Failure::bad_request(error.to_string()))
+    // All that TOML cannot say is a null inside of a list or a table.
+    toml::to_string(&worker).map_err(|_| Failure::bad_request("a null stands where a value is needed"))
 }
 
 /// The API writes `signals.cpu.active_above` as one key, where TOML has tables; and null, where TOML has `"never"`.

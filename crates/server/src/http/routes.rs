@@ -80,6 +80,7 @@ pub const ROUTES: &[Route] = &[
     route(Method::GET, "/api/v1/tokens", OWN),
     route(Method::POST, "/api/v1/tokens", OWN),
     route(Method::DELETE, "/api/v1/tokens/{token_id}", OWN),
+    route(Method::POST, "/api/v1/login-links", LOOK),
     route(Method::POST, "/api/v1/backup", OWN),
     // The seeds' own paths.
     route(Method::GET, "/region/{aws_region}/workers/{id}/activity", LOOK_AGENT),
@@ -92,7 +93,7 @@ pub const ROUTES: &[Route] = &[
     route(Method::GET, "/", LOOK),
     open("/docs"),
     open("/openapi.json"),
-    open("/login/{secret}"),
+    open(USED_UP),
 ];
 
 /// What the table says about a request.
@@ -104,8 +105,14 @@ pub(super) enum Found {
     OtherMethod,
 }
 
+/// What a look alone uses up, so that only a `GET` counts: a program that looks where a link leads asks with `HEAD`.
+const USED_UP: &str = "/login/{secret}";
+
 /// Looks a request up; `HEAD` is a `GET` without the body.
 pub(super) fn find(path: &str, method: &Method) -> Found {
+    if method == Method::HEAD && path == USED_UP {
+        return Found::OtherMethod;
+    }
     let method = if method == Method::HEAD { &Method::GET } else { method };
     ROUTES
         .iter()

@@ -20,6 +20,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::task::TaskTracker;
 
 use super::guard::Peer;
+use super::places::{Place, Places};
 use super::{ApiState, router};
 
 /// How long requests that are under way may take to end.
@@ -32,6 +33,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 pub async fn serve(listener: TcpListener, state: ApiState, shutdown: impl Future<Output = ()>) {
     let app = TowerToHyperService::new(router(state.clone()));
     let permits = Arc::new(Semaphore::new(state.0.limits.connections.max(1)));
+    let places = Places::default();
     let connections = TaskTracker::new();
     let mut shutdown = pin!(shutdown);
     loop {
@@ -47,6 +49,10 @@ pub async fn serve(listener: TcpListener, state: ApiState, shutdown: impl Future
         };
         match accepted {
             Some((permit, stream, peer)) => {
+                // Beyond what one address may have, it is closed at once; everybody else still gets in.
+                let most = state.0.limits.connections_of_one;
+                let Some(place) = places.take(&peer.ip().to_string(), most) else { continue };
+                let permit = (permit, place);
                 let connection = connection(app.clone(), state.clone(), stream, peer, permit);
                 state.fleet().0.tasks.spawn(connections.track_future(connection));
             }
@@ -64,7 +70,7 @@ async fn connection(
     state: ApiState,
     stream: TcpStream,
     peer: SocketAddr,
-    _permit: OwnedSemaphorePermit,
+    _permit: (OwnedSemaphorePermit, Place),
 ) {
     // Answers are small and whole; there is nothing to wait for.
     let _ = stream.set_nodelay(true);

@@ -77,9 +77,7 @@ impl Shown {
     }
 
     pub(super) fn explanation(&self) -> v1::Explanation {
-        let resolved = &self.picture.resolved;
-        let settings = v1::settings(&resolved.policy, &resolved.settings, &resolved.provenance);
-        v1::Explanation::of(&self.picture.worker.id, &self.picture.explain(&self.verdict), settings)
+        self.picture.told(&self.verdict, |_| true)
     }
 
     pub(super) fn readings(&self) -> v1::Readings {

@@ -13,6 +13,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use drowse_store::{EventId, Resume};
 use drowse_wire::events::{Frame, LAST_EVENT_ID, LOST, STREAM_TYPE, encode, keepalive};
+use drowse_wire::problem::Code;
 use futures_util::stream;
 use serde::Deserialize;
 use tokio::sync::watch;
@@ -20,7 +21,8 @@ use tokio::sync::watch;
 use super::ApiState;
 use super::events::{event_id, filter, shown};
 use super::extract::Query;
-use super::failure::Answered;
+use super::failure::{Answered, Failure};
+use super::places::Place;
 use crate::auth::{Presented, Principal};
 use crate::fleet::{ControlError, EventFilterOwned};
 
@@ -50,6 +52,13 @@ pub(super) async fn stream(
     Query(query): Query<StreamQuery>,
 ) -> Answered<Response> {
     let filter = filter(query.worker.as_deref(), query.kind)?;
+    let most = state.0.limits.streams_of_one;
+    let place = state.0.streams.take(&who.token_id, most).ok_or_else(|| {
+        Failure::new(
+            Code::TooManyRequests,
+            format!("this token has {most} streams open, and may have no more"),
+        )
+    })?;
     let last = headers.get(LAST_EVENT_ID).map(|id| id.to_str().unwrap_or_default());
     let last = last.filter(|id| !id.is_empty()).map(|id| event_id(LAST_EVENT_ID, id)).transpose()?;
     // Before the first read: what is written in between is not missed.
@@ -71,6 +80,7 @@ pub(super) async fn stream(
         who,
         filter,
         grown,
+        _place: place,
     };
     let chunks = stream::unfold(reader, |mut reader| async move {
         let chunk = reader.next().await?;
@@ -94,6 +104,7 @@ struct Reader {
     grown: watch::Receiver<u64>,
     at: EventId,
     first: Option<String>,
+    _place: Place,
 }
 
 impl Reader {

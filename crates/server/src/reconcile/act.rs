@@ -24,6 +24,9 @@ use crate::shared::{Shared, lock};
 /// How soon a decision that was overtaken is made anew.
 const AGAIN: Duration = Duration::from_secs(1);
 
+/// An event that carries the verdict behind an action, as `explain` tells it.
+pub(crate) const JUDGED: &str = "worker.judged";
+
 /// What is to be written down beside the verdict.
 #[derive(Debug, Default)]
 struct Notes {
@@ -113,10 +116,13 @@ impl Shared {
         if let (Some(at), Some(by)) = (stored.last_activity_at(), stored.last_activity_by()) {
             picture.checked.evidence.note_activity(at, by, change.now);
         }
+        if notes.would_sleep.is_some() {
+            journal_verdict(change, &picture, verdict);
+        }
         self.write_notes(change, notes);
         write_history(change, &picture, verdict)?;
-        // After an outage of ours leases get their time again before any of them ends.
-        if !self.cannot_write() && !self.is_stalled(change.now) {
+        // After a stall of ours leases get their time again before any of them ends.
+        if !self.is_stalled(change.now) {
             expire_leases(change)?;
         }
         if picture.worker.gpu_was_read && !change.worker().gpu_was_read {
@@ -128,7 +134,10 @@ impl Shared {
             None if picture.worker.abandoned.is_some() => verdict.next_check_at.min(change.now + LOOK_FOR),
             None => verdict.next_check_at,
             Some(event) => match change.apply(&event) {
-                Ok(_) => change.worker().status.deadline().unwrap_or(change.now),
+                Ok(_) => {
+                    journal_verdict(change, &picture, verdict);
+                    change.worker().status.deadline().unwrap_or(change.now)
+                }
                 // Overtaken between the verdict and the lock.
                 Err(ControlError::Refused(_)) => verdict.next_check_at.min(change.now + AGAIN),
                 Err(other) => return Err(other),
@@ -279,6 +288,13 @@ fn note(picture: &mut Picture, verdict: &Verdict, now: Timestamp) -> Notes {
         }
     }
     notes
+}
+
+/// Keeps why it was put to sleep beside that it was, for whoever asks later.
+fn journal_verdict(change: &mut Change<'_>, picture: &Picture, verdict: &Verdict) {
+    // What nobody set is the same for all and found in the reference.
+    let told = picture.told(verdict, |setting| setting.source != "built-in");
+    change.journal(JUDGED, json!(told));
 }
 
 /// History for the timeline: use, and time that nobody could see.

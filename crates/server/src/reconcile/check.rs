@@ -11,14 +11,16 @@ use std::time::Duration;
 use drowse_core::Timestamp;
 use drowse_core::event::Event;
 use drowse_core::id::WorkerId;
+use drowse_core::machine::Answer;
 use drowse_core::signal::DriverKind;
-use drowse_core::status::{FailCause, Status, StatusKind};
+use drowse_core::status::{FailCause, Status, StatusKind, WakeFrom};
 use drowse_core::worker::{Power, Worker};
 use drowse_drivers::{Error, Seen};
 use drowse_store::{Claimed, Finished, Lane};
 
+use super::effects::RETRY;
 use super::{CLAIM_FOR, signals};
-use crate::fleet::{ControlError, Detection};
+use crate::fleet::{ControlError, Detection, Terms};
 use crate::hands::LOOK_WITHIN;
 use crate::picture::Picture;
 use crate::shared::Shared;
@@ -40,7 +42,8 @@ impl Shared {
         let place = self.queue.place();
         self.tasks.spawn(async move {
             // A check that fails leaves its claim, and with it the worker is due again when that is over.
-            if Box::pin(shared.check(&claimed)).await.is_err() {
+            if let Err(error) = Box::pin(shared.check(&claimed)).await {
+                tracing::warn!(worker = %claimed.worker, %error, "a check failed");
                 shared.metrics.count(|counted| counted.failed_checks += 1);
             }
             drop(place);
@@ -95,6 +98,8 @@ impl Shared {
         self: &Arc<Self>,
         claimed: &Claimed,
     ) -> Result<Option<Detection>, ControlError> {
+        // A check that a stall interrupted comes before the loop does.
+        self.make_up_for_absence().await?;
         let began_at = self.clock.now();
         let (shared, id) = (Arc::clone(self), claimed.worker.clone());
         let picture = self.db.read(move |view| Picture::load(view, &shared.policies, &id, began_at)).await?;
@@ -102,7 +107,8 @@ impl Shared {
         self.metrics.count(|counted| counted.checks += 1);
         let spec: WorkerSpec = serde_json::from_value(picture.record.spec.clone())
             .map_err(|error| ControlError::invalid("spec", error.to_string()))?;
-        self.untold.believe(&picture.worker, &spec);
+        let terms = Terms { connection_idle: picture.resolved.policy.connection_idle };
+        self.untold.believe(&picture.worker, &spec, terms);
         match picture.worker.status.kind() {
             StatusKind::Pausing | StatusKind::Waking | StatusKind::Stopping | StatusKind::Terminating => {
                 return self.check_transition(claimed, &picture, &spec).await;
@@ -119,14 +125,20 @@ impl Shared {
             | StatusKind::Failed
             | StatusKind::Unknown => {}
         }
-        let seen = self.look(&picture, &spec).await;
-        match &seen {
-            Some(seen) if is_news(&picture.worker, seen) => {
-                return self.observed(claimed, &picture, seen.clone()).await;
+        let seen = match self.look(&picture, &spec).await {
+            Looked::Seen(seen) if is_news(&picture.worker, &seen) => {
+                return self.observed(claimed, &picture, seen).await;
             }
-            Some(_) => {}
-            None => self.metrics.count(|counted| counted.driver_errors += 1),
-        }
+            Looked::Seen(seen) => Some(seen),
+            Looked::NotMade { message } => {
+                self.metrics.count(|counted| counted.driver_errors += 1);
+                return self.not_made(claimed, &picture, message).await;
+            }
+            Looked::Unseen => {
+                self.metrics.count(|counted| counted.driver_errors += 1);
+                None
+            }
+        };
         match picture.worker.status.kind() {
             StatusKind::Running if seen.is_some() => self.read_signals(&mut picture, &spec).await,
             StatusKind::Running => signals::fail_all(&mut picture, self.clock.now()),
@@ -145,8 +157,8 @@ impl Shared {
         Box::pin(self.decide(claimed, picture)).await
     }
 
-    /// Looks at the driver. `None`: it does not answer.
-    async fn look(&self, picture: &Picture, spec: &WorkerSpec) -> Option<Seen> {
+    /// Looks at the driver, and makes what is to be made.
+    async fn look(&self, picture: &Picture, spec: &WorkerSpec) -> Looked {
         let worker = &picture.worker;
         let began_at = self.clock.now();
         let looked = self.hands.look(&worker.id, spec).await;
@@ -161,16 +173,51 @@ impl Shared {
                 | Error::Unreachable { .. }
                 | Error::TimedOut { .. }
                 | Error::Unsupported { .. },
-            ) => return None,
+            ) => return Looked::Unseen,
         };
         // What Drowse makes itself, it makes now: it is on the books because somebody wants it to run.
         let is_to_be_made = worker.status.kind() == StatusKind::Provisioning && seen.power == Power::Stopped;
         if is_to_be_made && is_made_by_us(worker.driver) {
-            let driver = self.hands.of(&worker.id, spec).await.ok()?;
-            self.hands.call("make", driver.start(&worker.id, LOOK_WITHIN)).await.ok()?;
-            return self.hands.look(&worker.id, spec).await.ok();
+            return self.make(&worker.id, spec).await;
         }
-        Some(seen)
+        Looked::Seen(seen)
+    }
+
+    async fn make(&self, id: &WorkerId, spec: &WorkerSpec) -> Looked {
+        let made = async {
+            let driver = self.hands.of(id, spec).await?;
+            self.hands.call("make", driver.start(id, LOOK_WITHIN)).await?;
+            self.hands.look(id, spec).await
+        };
+        match made.await {
+            Ok(seen) => Looked::Seen(seen),
+            Err(error @ (Error::Refused { .. } | Error::Gone | Error::Unsupported { .. })) => {
+                Looked::NotMade { message: error.to_string() }
+            }
+            Err(Error::Unreachable { .. } | Error::TimedOut { .. }) => Looked::Unseen,
+        }
+    }
+
+    /// The driver refused to make it. The rules say how often it is tried again.
+    async fn not_made(
+        self: &Arc<Self>,
+        claimed: &Claimed,
+        picture: &Picture,
+        message: String,
+    ) -> Result<Option<Detection>, ControlError> {
+        let event = Event::MakeRefused { generation: picture.worker.generation, message };
+        let (stamp, epoch) = (claimed.clone(), picture.book.epoch());
+        self.change("not-made", Lane::Ordinary, &claimed.worker, move |change| {
+            match change.apply(&event) {
+                Ok(_) | Err(ControlError::Refused(_)) => {}
+                Err(other) => return Err(other),
+            }
+            let generation = change.worker().generation;
+            change.tx.finish_check(&stamp, generation, None, epoch, Some(change.now + RETRY), change.now)?;
+            Ok(())
+        })
+        .await?;
+        Ok(None)
     }
 
     /// What was seen is not what we believe.
@@ -186,12 +233,16 @@ impl Shared {
             return Ok(None);
         }
         let settled_at = picture.worker.status.since() + picture.worker.can.settle_for;
-        let event = Event::Observed(seen.observation(picture.worker.generation));
+        let events = told_by(&picture.worker, &seen);
         let epoch = picture.book.epoch();
         let interval = picture.interval();
         let stamp = claimed.clone();
         self.change("observed", Lane::Ordinary, &claimed.worker, move |change| {
-            let next = match change.apply(&event) {
+            let mut outcome = Ok(Answer::AlreadyTrue);
+            for event in &events {
+                outcome = outcome.and_then(|_| change.apply(event));
+            }
+            let next = match outcome {
                 // Now we believe what we see, and the rest of the check follows at once.
                 Ok(_) if change.worker().suspicion.is_none() => change.now,
                 Ok(_) => change.now + interval,
@@ -252,6 +303,52 @@ impl Shared {
     }
 }
 
+/// What a look came to.
+enum Looked {
+    Seen(Seen),
+    /// It is to be made, and the driver refuses.
+    NotMade {
+        message: String,
+    },
+    /// The driver does not answer.
+    Unseen,
+}
+
+/// What the rules are told of a look.
+///
+/// A run of ours whose exit code is known has exited, and was not stopped from outside: the look was only quicker
+/// than the driver's hint. One that was never seen alive ran all the same.
+fn told_by(worker: &Worker, seen: &Seen) -> Vec<Event> {
+    let observed = Event::Observed(seen.observation(worker.generation));
+    let (Power::Stopped, Some(code), Some(boot)) = (seen.power, seen.exit_code, seen.boot.clone()) else {
+        return vec![observed];
+    };
+    match &worker.status {
+        // What others tell of an end does not tell whose it was.
+        Status::Running { .. }
+            if worker.driver == DriverKind::Process && worker.boot.as_ref() == Some(&boot) =>
+        {
+            vec![Event::Exited { boot, code }]
+        }
+        Status::Provisioning { .. } if is_made_by_us(worker.driver) => {
+            let ran = Seen { power: Power::Running, dated_at: seen.boot_started_at, ..seen.clone() };
+            vec![Event::Observed(ran.observation(worker.generation)), Event::Exited { boot, code }]
+        }
+        Status::Running { .. }
+        | Status::Provisioning { .. }
+        | Status::Pausing { .. }
+        | Status::Paused { .. }
+        | Status::Waking { .. }
+        | Status::Stopping { .. }
+        | Status::Stopped { .. }
+        | Status::Draining { .. }
+        | Status::Terminating { .. }
+        | Status::Terminated { .. }
+        | Status::Failed { .. }
+        | Status::Unknown { .. } => vec![observed],
+    }
+}
+
 /// Whether what was seen has to be told to the rules.
 fn is_news(worker: &Worker, seen: &Seen) -> bool {
     let is_other_run = seen.boot.is_some() && seen.boot != worker.boot;
@@ -263,9 +360,14 @@ fn is_news(worker: &Worker, seen: &Seen) -> bool {
         Status::Failed { cause: FailCause::CrashLoop, .. } => {
             !matches!(seen.power, Power::Stopped | Power::Paused) || has_suspicion
         }
-        Status::Provisioning { .. }
-        | Status::Unknown { .. }
-        | Status::Failed { cause: FailCause::Refused, .. } => true,
+        // That it does not run is what failed: there is nothing to go back to.
+        Status::Failed { cause: FailCause::Refused, .. } => {
+            let was_to_start = worker.abandoned.as_ref().is_none_or(|abandoned| {
+                matches!(abandoned.was, Status::Waking { from: WakeFrom::Stopped, sleep: None, .. })
+            });
+            seen.power != Power::Stopped || !was_to_start || !is_made_by_us(worker.driver)
+        }
+        Status::Provisioning { .. } | Status::Unknown { .. } => true,
         Status::Pausing { .. }
         | Status::Waking { .. }
         | Status::Stopping { .. }

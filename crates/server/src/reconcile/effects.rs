@@ -155,6 +155,13 @@ impl Shared {
         let call =
             if how == "thaw" { job.driver.thaw(job.id, within) } else { job.driver.start(job.id, within) };
         let answer = self.hands.call(how, call).await;
+        // It was done, and was over before anybody could look.
+        if let Ok(Acted::Done(Seen {
+            power: Power::Stopped, exit_code: Some(code), boot: Some(boot), ..
+        })) = answer
+        {
+            return self.answer(job.id, Event::Exited { boot, code }).await;
+        }
         let Some(seen) = self.settled(job, intent, answer, &[Power::Running]).await else { return };
         let event = match self.answers(job).await {
             None => Event::DriverReady { intent, boot: seen.boot, started_at: seen.boot_started_at },
@@ -167,7 +174,7 @@ impl Shared {
     /// Waits until a routed worker accepts connections. A connection proves nothing while a worker is frozen,
     /// but here it runs. `Some`: it ended meanwhile.
     async fn answers(&self, job: &Job<'_>) -> Option<Seen> {
-        let target = job.spec.target.filter(|_| job.picture.worker.is_routed)?;
+        let target = job.spec.target.or(job.spec.tls_target).filter(|_| job.picture.worker.is_routed)?;
         let until = job.deadline(self.clock.now()) - MARGIN;
         while self.clock.now() < until {
             let connected = tokio::time::timeout(PROBE_WITHIN, TcpStream::connect(target)).await;
@@ -254,7 +261,8 @@ impl Shared {
     }
 
     /// Nobody knows whether it was done: the worker is looked at soon, and asked again.
-    pub(super) async fn unanswered(&self, id: &WorkerId, _: &Error) {
+    pub(super) async fn unanswered(&self, id: &WorkerId, error: &Error) {
+        tracing::warn!(worker = %id, %error, "the driver does not answer");
         self.metrics.count(|counted| counted.driver_errors += 1);
         self.ask_again(id).await;
     }

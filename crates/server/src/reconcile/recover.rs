@@ -1,4 +1,4 @@
-//! After a start: what a former life left behind is completed or undone, and nobody suffers for our absence.
+//! After a start, and where it says so after any absence of ours: what a former life left behind is completed or undone, and nobody suffers for our absence.
 //!
 //! - No lease that was alive when we went ends before its own TTL has passed once more.
 //! - A transition that was under way is taken over: the driver is asked what is so, and the rules say whether
@@ -7,7 +7,9 @@
 //! - Counters begin with a baseline again, so that coverage does, and idleness is counted from there.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use drowse_core::Timestamp;
 use drowse_core::event::Event;
 use drowse_core::id::WorkerId;
 use drowse_core::status::StatusKind;
@@ -19,6 +21,10 @@ use crate::spec::WorkerSpec;
 
 /// How many workers are read at once.
 const PAGE: usize = 1_000;
+
+/// Who takes nothing in for this long refuses what comes, so that a renewal may have been lost. The loop comes by
+/// three times as often.
+const ABSENT: Duration = Duration::from_secs(3);
 
 /// Statuses in which a former life may have been interrupted.
 const INTERRUPTED: [StatusKind; 4] =
@@ -33,8 +39,9 @@ impl Shared {
         let now = self.clock.now();
         let away_since = self.db.read(|view| view.ingested_through()).await?;
         if let Some(away_since) = away_since {
-            self.resume_leases(away_since).await?;
+            self.db.run("leases", move |store| store.resume_leases(away_since.min(now), now)).await?;
         }
+        self.present_at(now).await;
         for former in self.former.clone() {
             self.db.run("bury", move |store| store.bury_replica(&former, now)).await?;
         }
@@ -55,6 +62,24 @@ impl Shared {
         // Evidence may have been written and not acted on. Their checks look at it.
         for id in self.all_with(StatusKind::Paused).await? {
             self.db.tx("nudge", Lane::Ordinary, move |tx| tx.nudge(&id, now)).await?;
+        }
+        Ok(())
+    }
+
+    /// Everything up to this instant has been taken in and written.
+    pub(super) async fn present_at(&self, now: Timestamp) {
+        let mut present = self.present.lock().await;
+        *present = (*present).max(Some(now));
+    }
+
+    /// Gives leases their time again after a stall, a jump of the clock, or a stretch in which nothing could be
+    /// written: whoever wanted to renew one was not heard. To be called before anything that lets one expire.
+    pub(super) async fn make_up_for_absence(&self) -> Result<(), StoreError> {
+        let mut present = self.present.lock().await;
+        let now = self.clock.now();
+        if let Some(since) = present.filter(|since| now.since(*since) >= ABSENT) {
+            self.db.run("leases", move |store| store.resume_leases(since, now)).await?;
+            *present = Some(now);
         }
         Ok(())
     }

@@ -48,7 +48,8 @@ impl Shared {
     ) -> Result<Measures, Error> {
         let id = &picture.worker.id;
         let driver = self.hands.of(id, spec).await?;
-        let routed: Vec<u16> = spec.target.iter().map(std::net::SocketAddr::port).collect();
+        let routed: Vec<u16> =
+            spec.target.iter().chain(&spec.tls_target).map(std::net::SocketAddr::port).collect();
         self.hands.call("read", driver.read(id, Wanted::of(signals, &routed), READ_WITHIN)).await
     }
 

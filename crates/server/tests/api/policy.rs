@@ -1,6 +1,7 @@
 //! Policy, exemptions and the brake.
 
 use drowse_core::brake::Trouble;
+use drowse_wire::v1::Role;
 use serde_json::{Value, json};
 
 use crate::rig::Rig;
@@ -24,6 +25,23 @@ fn a_change_counts_at_once_is_listed_with_its_author_and_can_be_undone() {
     assert_eq!(changed["layer"]["values"], json!({ "max_runtime": null }));
     assert_eq!(rig.get("/api/v1/workers/web/explain")["idle_timeout"], "1h");
     rig.admin("PATCH", "/api/v1/policies/owner/alice", &reset).is_problem(404, "not_found");
+}
+
+#[test]
+fn only_an_admin_may_set_what_runs_as_drowse() {
+    let rig = Rig::new();
+    rig.worker("web");
+    let operator = rig.token(Role::Operator, None);
+    for key in ["before_pause", "after_resume"] {
+        let change = json!({ "set": { key: ["sh", "-c", "true"], "idle_timeout": "2h" } });
+        let path = "/api/v1/policies/worker/web";
+        rig.ask(&operator, "PATCH", path, &change).is_problem(403, "forbidden");
+        assert_eq!(rig.get("/api/v1/workers/web/explain")["idle_timeout"], "1h", "nothing is changed");
+        rig.admin("PATCH", path, &change).is(200);
+        let reset = json!({ "reset": [key, "idle_timeout"] });
+        rig.ask(&operator, "PATCH", path, &reset).is_problem(403, "forbidden");
+        rig.admin("PATCH", path, &reset).is(200);
+    }
 }
 
 #[test]

@@ -111,6 +111,35 @@ fn a_check_on_demand_tells_what_it_did() {
 }
 
 #[test]
+fn a_decision_of_the_past_is_explained_by_what_was_known_then() {
+    let rig = Rig::new();
+    let before = "2026-01-01T00:00:00Z";
+    let answers = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    rig.registered(&json!({
+        "id": "web", "driver": "sim", "listen": "127.0.0.1:8001", "target": answers.local_addr().unwrap().to_string(),
+        "policy": { "idle_timeout": "1s", "signals.cpu.use": "off" },
+    }));
+    rig.reaches("web", "paused");
+    rig.admin("POST", "/api/v1/workers/web/resume", &json!({})).is(202);
+    rig.admin("PATCH", "/api/v1/policies/worker/web", &json!({ "set": { "idle_timeout": "3h" } })).is(200);
+    rig.reaches("web", "running");
+    assert_eq!(rig.get("/api/v1/workers/web/explain")["idle_timeout"], "3h");
+    let past = rig.get("/api/v1/workers/web/explain?at=2100-01-01T00:00:00Z");
+    assert_eq!((&past["idle_timeout"], &past["is_idle"]), (&json!("1s"), &json!(true)), "{past}");
+    assert_eq!(past["status"], "running", "when it was judged");
+    let since: Vec<_> = past["until_then"].as_array().unwrap().iter().map(|event| &event["type"]).collect();
+    assert_eq!(since[..3], ["worker.paused", "worker.wake_intended", "worker.resumed"], "{past}");
+    let settings = past["policy"].as_array().unwrap();
+    assert!(settings.iter().all(|setting| setting["source"] != "built-in"), "{settings:?}");
+    let at = past["until_then"][0]["at"].as_str().unwrap();
+    let then = rig.get(&format!("/api/v1/workers/web/explain?at={at}"));
+    assert_eq!(then["at"], past["at"]);
+    assert_eq!(then["until_then"].as_array().unwrap().len(), 1, "no more than was then: {then}");
+    let path = format!("/api/v1/workers/web/explain?at={before}");
+    rig.admin("GET", &path, &Value::Null).is_problem(404, "not_found");
+}
+
+#[test]
 fn the_seeds_paths_answer_the_same_for_the_right_region_only() {
     let rig = Rig::new();
     rig.worker("web");

@@ -13,6 +13,8 @@ fn cookie(answer: &Answer) -> String {
 fn a_link_signs_in_once() {
     let rig = Rig::new();
     let path = rig.runtime.block_on(rig.state.login_path("alice", Role::Operator)).unwrap();
+    let looked = rig.send("HEAD", &path, &[], &[]);
+    assert_eq!((looked.status, looked.header("set-cookie")), (405, ""), "a look uses nothing up");
     let first = rig.send("GET", &path, &[], &[]);
     assert_eq!(first.status, 200);
     let attributes = first.header("set-cookie").to_owned();
@@ -64,4 +66,15 @@ fn with_a_cookie_only_our_own_page_changes_something() {
     let id = session["id"].as_str().unwrap();
     rig.admin("DELETE", &format!("/api/v1/tokens/{id}"), &Value::Null).is(200);
     assert_eq!(rig.send("GET", "/", &[("cookie", &cookie)], &[]).status, 401);
+}
+
+#[test]
+fn a_person_gets_a_new_link_with_their_own_role() {
+    let rig = Rig::new();
+    let viewer = rig.token(Role::Viewer, None);
+    let link = rig.ask(&viewer, "POST", "/api/v1/login-links", &Value::Null).is(201);
+    let cookie = cookie(&rig.send("GET", link["path"].as_str().unwrap(), &[], &[]));
+    assert_eq!(rig.send("GET", "/", &[("cookie", &cookie)], &[]).status, 200);
+    rig.send("GET", "/api/v1/tokens", &[("cookie", &cookie)], &[]).is_problem(403, "forbidden");
+    assert_eq!(rig.client().login_link().unwrap().split("/login/").count(), 2);
 }

@@ -20,7 +20,7 @@ fn what_cannot_be_read_is_named_and_changes_nothing() {
     let send = |method: &str, path: &str, kind: &str, body: &str| {
         rig.send(method, path, &[("authorization", &bearer), ("content-type", kind)], body.as_bytes())
     };
-    let cases: [(&str, &str, &str, &str, u16, &str); 22] = [
+    let cases: [(&str, &str, &str, &str, u16, &str); 23] = [
         ("GET", "/api/v1/nowhere", "", "", 404, "not_found"),
         ("GET", "/api/v1/workers/", "", "", 404, "not_found"),
         ("PUT", "/api/v1/workers", "application/json", "{}", 405, "method_not_allowed"),
@@ -29,6 +29,7 @@ fn what_cannot_be_read_is_named_and_changes_nothing() {
         ("POST", PAUSE, "application/json", "{", 400, "bad_request"),
         ("POST", PAUSE, "application/json", "[]", 400, "bad_request"),
         ("POST", PAUSE, "application/json", "{\"force\": \"yes\"}", 400, "bad_request"),
+        ("POST", "/api/v1/workers/ghost/pause", "application/json", " null ", 404, "not_found"),
         ("POST", "/api/v1/workers/a%20b/pause", "", "", 400, "bad_request"),
         ("POST", "/api/v1/workers/%ff/pause", "", "", 400, "bad_request"),
         ("POST", "/api/v1/workers/ghost/pause", "", "", 404, "not_found"),
@@ -37,7 +38,7 @@ fn what_cannot_be_read_is_named_and_changes_nothing() {
         ("GET", "/api/v1/workers?status=asleep", "", "", 400, "bad_request"),
         ("GET", "/api/v1/events?after=7", "", "", 400, "bad_request"),
         ("GET", "/api/v1/events?after=abc-7", "", "", 409, "late"),
-        ("GET", "/api/v1/workers/web/explain?at=2020-01-01T00:00:00Z", "", "", 400, "bad_request"),
+        ("GET", "/api/v1/workers/web/explain?at=yesterday", "", "", 400, "bad_request"),
         ("POST", "/api/v1/tokens", "application/json", "", 400, "bad_request"),
         (
             "POST",
@@ -131,4 +132,32 @@ fn connections_beyond_the_limit_wait_for_their_turn() {
     let mut all = String::new();
     second.read_to_string(&mut all).unwrap();
     assert!(all.starts_with("HTTP/1.1 200"), "{all}");
+}
+
+#[test]
+fn one_address_and_one_token_leave_room_for_others() {
+    let rig = Rig::with(Limits { connections_of_one: 3, streams_of_one: 1, ..Limits::default() });
+    let stream = |token: &str| {
+        let mut socket = TcpStream::connect(rig.address).unwrap();
+        let request =
+            format!("GET /api/v1/events/stream HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\n\r\n");
+        socket.write_all(request.as_bytes()).unwrap();
+        socket.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        let mut heard = [0; 12];
+        // Closed with something unread, which is a reset.
+        let count = socket.read(&mut heard).unwrap_or(0);
+        (socket, String::from_utf8_lossy(&heard[..count]).into_owned())
+    };
+    let other = rig.token(drowse_wire::v1::Role::Viewer, None);
+    let (first, heard) = stream(&rig.admin);
+    assert_eq!(heard, "HTTP/1.1 200");
+    let (second, heard) = stream(&rig.admin);
+    assert_eq!(heard, "HTTP/1.1 429", "a second stream of the same token");
+    drop(second);
+    let (third, heard) = stream(&other);
+    assert_eq!(heard, "HTTP/1.1 200", "another token's");
+    let fourth = TcpStream::connect(rig.address).unwrap();
+    let (_, heard) = stream(&other);
+    assert_eq!(heard, "", "beyond what one address may have, it is closed at once");
+    drop((first, third, fourth));
 }

@@ -6,7 +6,7 @@
 //! world.
 
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -25,6 +25,7 @@ use drowse_server::spec::{DriverSpec, NewWorker, WorkerSpec};
 use drowse_server::tasks::{Blocking, Tasks};
 use drowse_server::{CHECKS_AT_ONCE, Clock, ControlError, Drivers, Fleet, Parts, Reconciler};
 use drowse_store::{Epoch, Options, Store, StoredEvent};
+use drowse_wire::control::{Edge, EdgeCause};
 use tokio::task::JoinHandle;
 
 use super::driver::Scripted;
@@ -34,6 +35,13 @@ pub(crate) const START: i64 = 1_800_000_000;
 
 /// A tick that is due again at once, this often at one instant, is a loop that spins.
 const MOST_TICKS: usize = 200;
+
+/// An edge of a count of connections, numbered in the order in which they are made.
+pub(crate) fn edge(count: u64) -> Edge {
+    static EPOCHS: AtomicU64 = AtomicU64::new(1);
+    let cause = if count > 0 { EdgeCause::Came } else { EdgeCause::Left };
+    Edge { epoch: EPOCHS.fetch_add(1, Ordering::Relaxed), count, cause }
+}
 
 /// Where the program dies, and whether it has.
 #[derive(Debug, Default)]
@@ -303,8 +311,11 @@ impl Bench {
             selectors: Selectors::default(),
             spec: WorkerSpec {
                 driver: DriverSpec::Sim,
-                listen: is_routed.then(|| SocketAddr::from(([127, 0, 0, 1], 8_000))),
+                // Port 0: nobody opens it, and no two are the same.
+                listen: is_routed.then(|| SocketAddr::from(([127, 0, 0, 1], 0))),
                 target: None,
+                sni: Vec::new(),
+                tls_target: None,
                 price_per_hour: None,
                 paused_price_per_hour: None,
                 is_listed: false,

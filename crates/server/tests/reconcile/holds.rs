@@ -12,7 +12,7 @@ use drowse_drivers::sim::{self, Span, Takes};
 use drowse_server::ControlError;
 use drowse_server::fleet::{LeaseAsked, Order, WakeRefused};
 
-use super::bench::{Bench, global};
+use super::bench::{Bench, edge, global};
 use super::law::{belief_is_truth, journal_agrees};
 
 fn lease(secs: u64) -> LeaseAsked {
@@ -84,7 +84,7 @@ fn a_connection_while_it_is_being_frozen_wakes_it_without_waiting_for_evidence()
     let decided = bench.now();
     let (fleet, id) = (bench.fleet(), web.clone());
     let waiting = bench.spawn(async move {
-        fleet.connections(&id, 1).await?;
+        fleet.connections(&id, edge(1)).await?;
         Ok::<_, WakeRefused>(fleet.wake(&id).await?.status.kind())
     });
     assert!(!waiting.is_finished());
@@ -96,7 +96,7 @@ fn a_connection_while_it_is_being_frozen_wakes_it_without_waiting_for_evidence()
     bench.pass_secs(60);
     assert!(bench.is(&web, StatusKind::Running));
     let id = web.clone();
-    bench.ask(|fleet| async move { fleet.connections(&id, 0).await }).unwrap();
+    bench.ask(|fleet| async move { fleet.connections(&id, edge(0)).await }).unwrap();
     bench.pass_until("it sleeps", |bench| bench.is(&web, StatusKind::Paused));
 }
 
@@ -152,12 +152,12 @@ fn whoever_comes_during_the_check_that_decides_is_not_overlooked() {
             "bytes" => assert!(bench.fleet().saw_bytes(&web)),
             "lease" => take(&bench, &web, 5),
             _ => {
-                bench.ask(|fleet| async move { fleet.connections(&id, 1).await }).unwrap();
+                bench.ask(|fleet| async move { fleet.connections(&id, edge(1)).await }).unwrap();
             }
         }
         if who == "connection that is gone again" {
             let id = web.clone();
-            bench.ask(|fleet| async move { fleet.connections(&id, 0).await }).unwrap();
+            bench.ask(|fleet| async move { fleet.connections(&id, edge(0)).await }).unwrap();
         }
         bench.pass_secs(4);
         assert_eq!(bench.count(&web, "worker.sleep_intended"), 0, "{who}: {}", bench.summary());
@@ -186,7 +186,7 @@ fn what_a_person_put_to_sleep_waits_for_a_person() {
     let refused = bench.run(async move { fleet.wake(&id).await }).expect("refused at once");
     assert!(matches!(refused, Err(WakeRefused::Refused(Refusal::WakeNotAllowed { .. }))));
     let id = web.clone();
-    let refused = bench.ask(|fleet| async move { fleet.connections(&id, 1).await });
+    let refused = bench.ask(|fleet| async move { fleet.connections(&id, edge(1)).await });
     assert!(matches!(refused, Err(ControlError::Refused(Refusal::WakeNotAllowed { .. }))));
     let id = web.clone();
     let refused = bench.ask(|fleet| async move { fleet.take_lease(&id, lease(10)).await });
@@ -194,7 +194,7 @@ fn what_a_person_put_to_sleep_waits_for_a_person() {
     let id = web.clone();
     assert!(bench.ask(|fleet| async move { fleet.holds(&id).await }).unwrap().is_empty());
     let id = web.clone();
-    bench.ask(|fleet| async move { fleet.resume(&id, "alice").await }).unwrap();
+    bench.ask(|fleet| async move { fleet.resume(&id, "alice", "").await }).unwrap();
     bench.pass_until("it runs", |bench| bench.is(&web, StatusKind::Running));
     assert_eq!(bench.worker(&web).counters.manual_resume, 1);
     assert_eq!(bench.fleet().metrics().regretted, 1);

@@ -136,3 +136,18 @@ fn a_check_on_demand_tells_what_is_so_and_acts_on_it() {
     assert!(found.reasons.contains(&"not_idle_yet"));
     assert_eq!(found.status.checked_at, Some(bench.now()));
 }
+
+#[test]
+fn history_is_kept_for_as_long_as_was_said() {
+    let mut bench = Bench::new(3, vec![global(10)]);
+    let web = bench.add("web", true);
+    bench.fleet().keep_history_for(Duration::from_mins(5));
+    bench.pass_until("it is paused", |bench| bench.is(&web, StatusKind::Paused));
+    let paused = bench.now();
+    let oldest = |bench: &Bench| bench.journal(&web).first().map(|stored| stored.event.at);
+    bench.pass_secs(240);
+    assert!(oldest(&bench).is_some_and(|at| at < paused), "it is not old enough");
+    bench.pass_secs(120);
+    assert!(oldest(&bench).is_none_or(|at| at > paused), "{:?}", oldest(&bench));
+    belief_is_truth(&bench, &web);
+}

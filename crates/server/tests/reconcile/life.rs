@@ -17,7 +17,7 @@ use drowse_drivers::sim::{self, Change, Load, Manner, OnTerm, Op, Silence, Span,
 use drowse_server::fleet::{EventFilterOwned, LeaseAsked, Order, PolicyChange};
 use tokio::task::JoinHandle;
 
-use super::bench::{Bench, START, global};
+use super::bench::{Bench, START, edge, global};
 use super::law::{belief_is_truth, entries, journal_agrees, nothing_is_stuck};
 use super::subject::{Dice, IDLE_TIMEOUT, Subject};
 
@@ -239,7 +239,8 @@ impl Life {
         let now = self.bench.now();
         let (fleet, id) = (self.bench.fleet(), self.subjects[index].id.clone());
         let is_open = self.subjects[index].connected_since.is_some();
-        let told = self.bench.run(async move { fleet.connections(&id, u64::from(!is_open)).await.is_ok() });
+        let told =
+            self.bench.run(async move { fleet.connections(&id, edge(u64::from(!is_open))).await.is_ok() });
         if told != Some(true) {
             return;
         }
@@ -271,7 +272,7 @@ impl Life {
 
     fn resume(&mut self, index: usize) {
         let (fleet, id) = (self.bench.fleet(), self.subjects[index].id.clone());
-        self.bench.run(async move { fleet.resume(&id, "alice").await.is_ok() });
+        self.bench.run(async move { fleet.resume(&id, "alice", "").await.is_ok() });
     }
 
     fn keep_awake(&mut self, index: usize) {
@@ -358,7 +359,7 @@ impl Life {
             journal_agrees(&worker, &self.bench.journal(&id));
             // Nobody is left at a frozen door: whoever comes is served or refused.
             let (fleet, asked) = (self.bench.fleet(), id.clone());
-            let served = self.bench.run(async move { fleet.connections(&asked, 1).await.is_ok() });
+            let served = self.bench.run(async move { fleet.connections(&asked, edge(1)).await.is_ok() });
             let may_wake = match worker.status.sleep() {
                 Some(sleep) => worker.terms.wake_from.contains(sleep.reason),
                 None => worker.status.kind() == StatusKind::Running,

@@ -7,7 +7,7 @@ use drowse_core::worker::Power;
 use drowse_drivers::sim::{self, Change, Crash, Op, Silence, Span, Takes};
 use drowse_server::fleet::Order;
 
-use super::bench::{Bench, global};
+use super::bench::{Bench, edge, global};
 use super::law::{belief_is_truth, journal_agrees};
 
 #[test]
@@ -124,7 +124,7 @@ fn drain_waits_for_holds_and_can_be_taken_back() {
     let mut bench = Bench::new(8, vec![global(600)]);
     let web = bench.add("web", true);
     let id = web.clone();
-    bench.ask(|fleet| async move { fleet.connections(&id, 1).await }).unwrap();
+    bench.ask(|fleet| async move { fleet.connections(&id, edge(1)).await }).unwrap();
     let id = web.clone();
     bench.ask(|fleet| async move { fleet.drain(&id, Order::new("alice")).await }).unwrap();
     bench.pass_secs(30);
@@ -135,6 +135,6 @@ fn drain_waits_for_holds_and_can_be_taken_back() {
     let id = web.clone();
     bench.ask(|fleet| async move { fleet.drain(&id, Order::new("alice")).await }).unwrap();
     let id = web.clone();
-    bench.ask(|fleet| async move { fleet.connections(&id, 0).await }).unwrap();
+    bench.ask(|fleet| async move { fleet.connections(&id, edge(0)).await }).unwrap();
     bench.pass_until("it is gone", |bench| bench.is(&web, StatusKind::Terminated));
 }

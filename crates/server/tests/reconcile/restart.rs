@@ -9,7 +9,7 @@ use drowse_drivers::sim::{self, Span, Takes};
 use drowse_server::crash::CrashPoint;
 use drowse_server::fleet::LeaseAsked;
 
-use super::bench::{Bench, global};
+use super::bench::{Bench, edge, global};
 use super::law::{belief_is_truth, journal_agrees};
 
 #[test]
@@ -61,6 +61,30 @@ fn a_lease_lives_through_an_outage_for_its_own_ttl() {
 }
 
 #[test]
+fn a_lease_lives_through_a_stall_of_ours_for_its_own_ttl() {
+    let mut bench = Bench::new(4, vec![global(10)]);
+    let web = bench.add("web", true);
+    let id = web.clone();
+    let asked = LeaseAsked {
+        credential: Credential::new("token"),
+        holder: None,
+        ttl: Duration::from_secs(20),
+        reason: String::new(),
+    };
+    bench.ask(|fleet| async move { fleet.take_lease(&id, asked).await }).unwrap();
+    bench.pass_secs(5);
+    // Stopped by hand for ten minutes: nobody could renew anything.
+    let back = bench.now() + Duration::from_mins(10);
+    bench.clock.set(back);
+    bench.sim.tick(back);
+    bench.tick();
+    bench.pass_until("it sleeps", |bench| bench.is(&web, StatusKind::Pausing));
+    assert!(bench.now() >= back + Duration::from_secs(30), "the TTL once more, and then the timeout");
+    // Without a stall it ends as ever: no lease lives on by our own passing by.
+    bench.pass_until("it is frozen", |bench| bench.is(&web, StatusKind::Paused));
+}
+
+#[test]
 fn a_pause_that_nobody_can_vouch_for_is_taken_back() {
     for leaves in [false, true] {
         let mut bench = Bench::new(5, vec![global(10)]);
@@ -108,7 +132,7 @@ fn pause_and_wake(bench: &mut Bench, name: &str) -> bool {
     }
     let (fleet, id) = (bench.fleet(), web);
     let waiting = bench.spawn(async move {
-        let _ = fleet.connections(&id, 1).await;
+        let _ = fleet.connections(&id, edge(1)).await;
         let _ = fleet.wake(&id).await;
     });
     let until = bench.now() + Duration::from_secs(5);
@@ -147,7 +171,7 @@ fn death_at_any_point_of_a_pause_or_a_wake_leaves_nothing_half_done() {
         }
         bench.pass_secs(2);
         let id = web.clone();
-        if let Err(refused) = bench.ask(|fleet| async move { fleet.connections(&id, 1).await }) {
+        if let Err(refused) = bench.ask(|fleet| async move { fleet.connections(&id, edge(1)).await }) {
             panic!("{what}: a connection was refused: {refused}, {}", bench.summary());
         }
         bench.pass_until(&format!("{what}: it runs"), |bench| bench.is(&web, StatusKind::Running));
@@ -155,7 +179,7 @@ fn death_at_any_point_of_a_pause_or_a_wake_leaves_nothing_half_done() {
         assert!(bench.is(&web, StatusKind::Running), "{what}: {}", bench.summary());
         belief_is_truth(&bench, &web);
         let id = web.clone();
-        bench.ask(|fleet| async move { fleet.connections(&id, 0).await }).unwrap();
+        bench.ask(|fleet| async move { fleet.connections(&id, edge(0)).await }).unwrap();
         // What hung on the old program's door is unknown for a minute; then it sleeps.
         bench.pass_until(&format!("{what}: it sleeps"), |bench| bench.is(&web, StatusKind::Paused));
         belief_is_truth(&bench, &web);

@@ -9,8 +9,9 @@ use super::{Client, ClientError, segment, with_query};
 use crate::v1::{
     ActionAnswer, ActionRequest, Brake, ChangePolicy, CreateExemption, CreateToken, CreatedToken, EventPage,
     EventQuery, Exemption, ExemptionList, Explanation, Hold, HoldList, IdleDetection, IdleDetectionResult,
-    Lease, PatchWorker, PolicyChange, PolicyList, Readings, RegisterWorker, ReleaseBrake, SnoozeRequest,
-    TakeLease, Token, TokenList, Worker, WorkerActivity, WorkerIdleStatus, WorkerPage, WorkerQuery,
+    Lease, LoginLink, PatchWorker, PolicyChange, PolicyList, Readings, RegisterWorker, ReleaseBrake,
+    SnoozeRequest, TakeLease, Token, TokenList, Worker, WorkerActivity, WorkerIdleStatus, WorkerPage,
+    WorkerQuery,
 };
 
 /// What a person can ask of a worker.
@@ -181,6 +182,12 @@ impl Client {
 
     pub fn create_token(&self, new: &CreateToken) -> Result<CreatedToken, ClientError> {
         self.post("POST", "tokens", new)
+    }
+
+    /// A link that signs a browser in, once; its whole address.
+    pub fn login_link(&self) -> Result<String, ClientError> {
+        let link: LoginLink = self.ask("POST", "login-links")?;
+        Ok(format!("{}{}", self.url(), link.path))
     }
 
     pub fn revoke_token(&self, id: &str) -> Result<Token, ClientError> {

@@ -2,7 +2,8 @@
 
 use drowse_core::Timestamp;
 use drowse_core::id::WorkerId;
-use drowse_core::verdict::Verdict;
+use drowse_core::status::StatusKind;
+use drowse_core::verdict::{Use, Verdict};
 use serde::{Deserialize, Serialize};
 
 use super::idle_status::{is_snoozed, minutes};
@@ -41,18 +42,20 @@ pub struct IdleDetectionResult {
 impl IdleDetectionResult {
     /// A check that went to its end.
     pub fn of(id: &WorkerId, verdict: &Verdict, auto_pause_triggered: bool) -> Self {
+        let is_running = verdict.status == StatusKind::Running;
         Self {
             worker_id: id.to_string(),
             checked_at: verdict.at,
-            telemetry_fetched: true,
-            activity_updated: true,
-            idle_check_performed: true,
+            telemetry_fetched: is_running && verdict.used != Use::Unknown,
+            activity_updated: is_running,
+            idle_check_performed: is_running,
             auto_pause_triggered,
             is_idle: verdict.is_idle,
             idle_minutes: minutes(verdict.idle_for),
             eligible_for_pause: verdict.eligible,
             in_snooze_period: is_snoozed(verdict),
-            error: None,
+            error: (!is_running)
+                .then(|| format!("it is {}: only a running worker is checked", verdict.status)),
         }
     }
 

@@ -200,8 +200,11 @@ pub struct Explanation {
     pub signals: Vec<Reading>,
     /// Each hold that is live.
     pub holds: Vec<Hold>,
-    /// Each setting and the layer that set it.
+    /// Each setting and the layer that set it; of the past only those that somebody set.
     pub policy: Vec<Setting>,
+    /// Asked about a time in the past: what happened between this verdict and then, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub until_then: Vec<super::Event>,
 }
 
 impl Explanation {
@@ -239,6 +242,7 @@ impl Explanation {
             signals: explanation.signals.iter().map(Into::into).collect(),
             holds: holds.map(Into::into).collect(),
             policy,
+            until_then: Vec::new(),
         }
     }
 }

@@ -100,6 +100,20 @@ pub struct CreatedToken {
     pub secret: String,
 }
 
+/// A link that signs a browser in, once.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct LoginLink {
+    /// Where to go on this server, within the hour.
+    pub path: String,
+}
+
+impl fmt::Debug for LoginLink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LoginLink").finish_non_exhaustive()
+    }
+}
+
 impl fmt::Debug for CreatedToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CreatedToken").field("token", &self.token).finish_non_exhaustive()

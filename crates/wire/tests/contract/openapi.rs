@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use drowse_wire::problem::Problem;
 use drowse_wire::v1::{
     ActionAnswer, ActionRequest, Brake, ChangePolicy, CreateExemption, CreateToken, CreatedToken, EventPage,
-    ExemptionList, Explanation, HoldList, IdleDetection, IdleDetectionResult, Lease, PatchWorker,
+    ExemptionList, Explanation, HoldList, IdleDetection, IdleDetectionResult, Lease, LoginLink, PatchWorker,
     PolicyChange, PolicyList, Readings, RegisterWorker, ReleaseBrake, SnoozeRequest, TakeLease, TokenList,
     WorkerActivity, WorkerIdleStatus, WorkerPage,
 };
@@ -40,6 +40,7 @@ fn messages() -> Vec<Described> {
         describe::<CreateExemption>(),
         describe::<CreateToken>(),
         describe::<CreatedToken>(),
+        describe::<LoginLink>(),
         describe::<EventPage>(),
         describe::<ExemptionList>(),
         describe::<Explanation>(),

@@ -5,10 +5,10 @@ use drowse_wire::v1::ActivityEvent;
 use drowse_wire::v1::{
     ActionAnswer, ActionRequest, Answer, Backup, Baseline, Brake, BrakeRelease, ChangePolicy,
     CreateExemption, CreateToken, CreatedToken, Event, EventPage, EventQuery, Exemption, ExemptionList,
-    Explanation, Hold, HoldList, IdleDetection, IdleDetectionResult, Lease, PatchWorker, PolicyChange,
-    PolicyLayer, PolicyList, Reading, Readings, Reason, RegisterWorker, ReleaseBrake, Role, Setting, Sleep,
-    SnoozeRequest, TakeLease, Token, TokenList, Worker, WorkerActivity, WorkerIdleStatus, WorkerPage,
-    WorkerQuery,
+    Explanation, Hold, HoldList, IdleDetection, IdleDetectionResult, Lease, LoginLink, PatchWorker,
+    PolicyChange, PolicyLayer, PolicyList, Reading, Readings, Reason, RegisterWorker, ReleaseBrake, Role,
+    Setting, Sleep, SnoozeRequest, TakeLease, Token, TokenList, Worker, WorkerActivity, WorkerIdleStatus,
+    WorkerPage, WorkerQuery,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -44,6 +44,7 @@ pub(crate) fn messages() -> Vec<Message> {
         message::<CreateExemption>(),
         message::<CreateToken>(),
         message::<CreatedToken>(),
+        message::<LoginLink>(),
         message::<Event>(),
         message::<EventPage>(),
         message::<EventQuery>(),

@@ -5,90 +5,77 @@ use std::io;
 use std::net::SocketAddr;
 
 use anyhow::anyhow;
-use drowse_server::Fleet;
-use drowse_server::gate::{self, Closing, Door};
-use drowse_server::tasks::Tasks;
-use tokio::net::TcpListener;
-use tokio::sync::watch;
-use tokio::task::JoinHandle;
+use drowse_router::{Closing, Leads, Listener, Open, Router};
+
+/// A port and where it leads.
+#[derive(Clone, Debug)]
+pub(super) struct Door {
+    pub(super) listen: SocketAddr,
+    pub(super) leads: Leads,
+    /// Who it is for, for messages.
+    pub(super) whose: String,
+}
 
 /// Doors that stand open.
 #[derive(Debug, Default)]
 pub(super) struct Doors {
-    open: BTreeMap<SocketAddr, Opened>,
-}
-
-#[derive(Debug)]
-struct Opened {
-    door: Door,
-    closing: watch::Sender<Closing>,
-    served: JoinHandle<()>,
+    open: BTreeMap<SocketAddr, Open>,
 }
 
 /// Ports that are ours and lead nowhere yet.
 #[derive(Debug)]
-pub(super) struct Bound(Vec<(Door, TcpListener)>);
+pub(super) struct Bound(Vec<(Door, Listener)>);
 
 impl Doors {
     /// Takes the ports that are not ours yet: all of them, or none.
-    pub(super) async fn bind(&self, wanted: &[Door]) -> anyhow::Result<Bound> {
-        let mut bound = Vec::new();
-        for door in wanted.iter().filter(|door| !self.open.contains_key(&door.listen)) {
-            bound.push((door.clone(), bind(door).await?));
-        }
-        Ok(Bound(bound))
+    pub(super) fn bind(&self, wanted: &[Door]) -> anyhow::Result<Bound> {
+        let new = wanted.iter().filter(|door| !self.open.contains_key(&door.listen));
+        let bound = new.map(|door| {
+            let listener =
+                Listener::bind(door.listen).map_err(|error| in_use(error, door.listen, &door.whose))?;
+            Ok((door.clone(), listener))
+        });
+        bound.collect::<anyhow::Result<_>>().map(Bound)
     }
 
-    /// Opens what is wanted and closes what no longer is. Connections through a door that closes go on.
+    /// Opens what is wanted, closes what no longer is, and has the rest lead where they are to. Connections
+    /// through a door that closes or leads elsewhere go on.
     pub(super) async fn apply(
         &mut self,
         bound: Bound,
         wanted: &[Door],
-        fleet: &Fleet,
-        tasks: &Tasks,
+        router: &Router,
     ) -> anyhow::Result<()> {
-        let mut bound = bound.0;
-        let old: Vec<SocketAddr> = self
-            .open
-            .values()
-            .filter(|opened| !wanted.contains(&opened.door))
-            .map(|it| it.door.listen)
-            .collect();
+        let is_wanted = |listen: &SocketAddr| wanted.iter().any(|door| door.listen == *listen);
+        let old: Vec<SocketAddr> = self.open.keys().filter(|listen| !is_wanted(listen)).copied().collect();
         for listen in old {
-            if let Some(opened) = self.open.remove(&listen) {
-                opened.closing.send_replace(Closing::NobodyIn);
+            if let Some(open) = self.open.remove(&listen) {
                 // The port is free when it is over.
-                let _ = opened.served.await;
-            }
-            if let Some(door) = wanted.iter().find(|door| door.listen == listen) {
-                bound.push((door.clone(), bind(door).await?));
+                open.closed().await;
             }
         }
-        for (door, listener) in bound {
-            let closing = watch::Sender::new(Closing::Open);
-            let serve =
-                gate::serve(listener, door.clone(), fleet.clone(), tasks.clone(), closing.subscribe());
-            let served = tasks.spawn(serve);
-            self.open.insert(door.listen, Opened { door, closing, served });
+        for door in wanted {
+            if let Some(open) = self.open.get(&door.listen) {
+                open.lead(door.leads.clone());
+            }
+        }
+        for (door, listener) in bound.0 {
+            let open = router.open(listener, door.leads);
+            self.open.insert(door.listen, open);
         }
         Ok(())
     }
 
     /// Closes all of them, as far as that.
     pub(super) fn close(&self, how_far: Closing) {
-        for opened in self.open.values() {
-            opened.closing.send_replace(how_far);
+        for open in self.open.values() {
+            open.close(how_far);
         }
     }
 
     pub(super) fn len(&self) -> usize {
         self.open.len()
     }
-}
-
-async fn bind(door: &Door) -> anyhow::Result<TcpListener> {
-    let bound = TcpListener::bind(door.listen).await;
-    bound.map_err(|error| in_use(error, door.listen, &format!("worker {}", door.worker)))
 }
 
 /// One line that says whose port it was to be.

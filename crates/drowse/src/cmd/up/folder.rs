@@ -3,11 +3,13 @@
 use std::fmt::Write as _;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use rustix::fs::{FlockOperation, flock};
+
+use crate::output;
 
 /// A data folder that no other Drowse uses. The kernel lets go of the lock when this process ends, however it
 /// does.
@@ -24,6 +26,14 @@ impl Folder {
         let unusable = || format!("cannot use the data folder {}", path.display());
         // 0700: the database, the output of workers and a token lie in it.
         DirBuilder::new().recursive(true).mode(0o700).create(path).with_context(unusable)?;
+        let mode = path.metadata().with_context(unusable)?.permissions().mode() & 0o777;
+        if mode & 0o077 != 0 {
+            // Somebody made it so; they may have a reason.
+            output::talk(&format!(
+                "drowse: others may look into the data folder {} (mode {mode:o}): chmod 700 keeps them out\n",
+                path.display()
+            ));
+        }
         let mut lock = OpenOptions::new()
             .create(true)
             .truncate(false)
@@ -99,8 +109,6 @@ pub(super) fn hex(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt as _;
-
     use super::*;
 
     #[test]

@@ -2,24 +2,26 @@
 
 use std::fmt::Write as _;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
+use drowse_router::{Closing, Limits, Router};
 use drowse_server::fleet::Left;
-use drowse_server::gate::Closing;
 use drowse_server::tasks::{Blocking, Tasks};
-use drowse_server::{Clock, Fleet, Reconciler};
-use drowse_store::Store;
+use drowse_server::{Fleet, Reconciler};
+use drowse_wire::control::Control;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::api::Api;
-use super::doors::Doors;
+use super::doors::{Door, Doors};
 use super::folder::Folder;
 use super::lives::Lives;
 use super::news::News;
-use super::settings::Settings;
+use super::parts::Memory;
+use super::settings::{self, Settings};
 use super::{Args, demo, parts};
 use crate::output;
 
@@ -39,8 +41,7 @@ struct Life<'a> {
     settings: Settings,
     fleet: Fleet,
     tasks: Tasks,
-    /// Connections are waited for on their own: the tasks of the fleet go on after them.
-    connections: Tasks,
+    router: Router,
     doors: Doors,
     stop_api: watch::Sender<bool>,
     stop_loop: watch::Sender<bool>,
@@ -52,17 +53,18 @@ pub(super) async fn live(
     args: &Args,
     folder: &Folder,
     settings: Settings,
-    memory: (Store, Clock),
+    memory: &Memory,
 ) -> anyhow::Result<()> {
     // First of all: a signal that comes during the start ends it cleanly too.
     let mut ends = Ends::new()?;
+    let mut is_lost = memory.is_lost.subscribe();
     let mut hangups = signal(SignalKind::hangup()).context("cannot wait for signals")?;
     let tasks = Tasks::new(Blocking::Threads);
     let api = Api::bind(settings.config.server.listen, args.plain_http).await?;
     let address = api.address;
     let doors = Doors::default();
-    let wanted = settings.doors();
-    let bound = doors.bind(&wanted).await?;
+    let listed = settings.doors();
+    let bound = doors.bind(&listed)?;
     let lives = Lives::begin(folder)?;
     let (fleet, freezer) = parts::fleet(&settings, folder, &lives, memory, &tasks)?;
     let mut news = News::new(fleet.clone()).await?;
@@ -79,10 +81,13 @@ pub(super) async fn live(
         };
         reconciler.run(stopped).await;
     });
-    let connections = Tasks::new(Blocking::Threads);
-    let mut life =
-        Life { args, folder, settings, fleet, tasks, connections, doors, stop_api, stop_loop, ticking };
-    life.doors.apply(bound, &wanted, &life.fleet, &life.connections).await?;
+    let control: Arc<dyn Control> = Arc::new(fleet.clone());
+    let router = Router::new(&control, &fleet.clock().reader(), Limits::default())
+        .context("cannot start the front door")?;
+    let mut life = Life { args, folder, settings, fleet, tasks, router, doors, stop_api, stop_loop, ticking };
+    life.doors.apply(bound, &listed, &life.router).await?;
+    let mut books = life.fleet.books();
+    life.follow_books().await;
     let (serving, login) = api.serve(&life.fleet, folder, &life.tasks, life.stop_api.subscribe()).await?;
     let workers = life.settings.listed.len();
     output::talk(&format!(
@@ -102,9 +107,14 @@ pub(super) async fn live(
         loop {
             tokio::select! {
                 () = ends.next() => break Ok(()),
-                _ = hangups.recv() => life.reload().await,
+                _ = hangups.recv() => Box::pin(life.reload()).await,
+                // Its sender lives as long as the fleet.
+                Ok(()) = books.changed() => life.follow_books().await,
                 Ok(()) = store.changed() => output::talk(&about_store(store.borrow_and_update().as_deref())),
                 ended = &mut life.ticking => break ended.context("the loop has failed"),
+                _ = is_lost.wait_for(|is_lost| *is_lost) => {
+                    break Err(anyhow!("another Drowse has taken the database over while it did not answer"));
+                }
                 () = &mut telling => {}
             }
         }
@@ -151,12 +161,51 @@ impl Life<'_> {
         if new.config.server != self.settings.config.server {
             bail!("[server] changes with a restart only");
         }
-        let wanted = new.doors();
-        let bound = self.doors.bind(&wanted).await?;
-        self.fleet.reload(new.layers(), "file").await?;
-        self.fleet.sync_listed(new.listed.clone()).await?;
-        self.settings = new;
-        self.doors.apply(bound, &wanted, &self.fleet, &self.connections).await
+        let Err(error) = Box::pin(self.switch_to(&new)).await else {
+            self.settings = new;
+            return Ok(());
+        };
+        // What was done of it is taken back: either all of a file applies, or nothing.
+        let back = Box::pin(self.switch_to(&self.settings.clone())).await;
+        Err(match back {
+            Ok(()) => error,
+            Err(again) => error.context(format!("and not all of it could be put back ({again:#})")),
+        })
+    }
+
+    /// Makes fleet and doors what these settings say. What needs a free port is found out first.
+    async fn switch_to(&mut self, settings: &Settings) -> anyhow::Result<()> {
+        let wanted = self.wanted(settings).await?;
+        let bound = self.doors.bind(&wanted)?;
+        self.fleet.reload(settings.layers(), "file").await?;
+        self.fleet.sync_listed(settings.listed.clone()).await?;
+        self.fleet.keep_history_for(settings.config.journal.keep);
+        self.doors.apply(bound, &wanted, &self.router).await
+    }
+
+    /// The doors of the file and of those who came by the API.
+    async fn wanted(&self, settings: &Settings) -> anyhow::Result<Vec<Door>> {
+        let mut wanted = settings.doors();
+        for (worker, listen, target) in self.fleet.unlisted_doors().await? {
+            if wanted.iter().any(|door| door.listen == listen) {
+                output::talk(&format!("drowse: worker {worker} has no door: the file gives {listen} away\n"));
+            } else {
+                wanted.push(settings::door(&worker, listen, target));
+            }
+        }
+        Ok(wanted)
+    }
+
+    /// Workers came onto the books or left them: their doors open and close with that.
+    async fn follow_books(&mut self) {
+        let outcome = async {
+            let wanted = self.wanted(&self.settings).await?;
+            let bound = self.doors.bind(&wanted)?;
+            self.doors.apply(bound, &wanted, &self.router).await
+        };
+        if let Err(error) = outcome.await {
+            output::talk(&format!("drowse: a door does not open: {error:#}\n"));
+        }
     }
 
     /// Ends: nobody new is let in, who is in may finish, nothing is decided any more, nothing stays frozen.
@@ -167,7 +216,7 @@ impl Life<'_> {
         self.doors.close(Closing::NobodyIn);
         tokio::select! {
             () = async {
-                self.connections.finish().await;
+                self.router.finish().await;
                 // Nobody can order a pause any more.
                 let _ = serving.await;
             } => {}
@@ -176,7 +225,7 @@ impl Life<'_> {
             () = ends.next() => {}
         }
         self.doors.close(Closing::Cut);
-        let _ = tokio::time::timeout(CUT_FOR, self.connections.finish()).await;
+        let _ = tokio::time::timeout(CUT_FOR, self.router.finish()).await;
         if self.args.demo {
             demo::end_workers(&self.fleet, &self.settings).await;
         }

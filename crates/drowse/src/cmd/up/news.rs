@@ -21,7 +21,7 @@ pub(super) struct News {
     fleet: Fleet,
     after: i64,
     since: Timestamp,
-    idle_timeouts: HashMap<WorkerId, String>,
+    idle: HashMap<WorkerId, String>,
 }
 
 impl News {
@@ -29,7 +29,7 @@ impl News {
     pub(super) async fn new(fleet: Fleet) -> anyhow::Result<Self> {
         let after = fleet.newest_event().await?.seq;
         let since = fleet.clock().now();
-        Ok(Self { fleet, after, since, idle_timeouts: HashMap::new() })
+        Ok(Self { fleet, after, since, idle: HashMap::new() })
     }
 
     /// Tells until it is dropped.
@@ -61,7 +61,12 @@ impl News {
 
     async fn line(&mut self, stored: &StoredEvent) -> Option<String> {
         let event = &stored.event;
-        let worker = event.worker.as_ref()?;
+        let Some(worker) = event.worker.as_ref() else {
+            return event
+                .kind
+                .starts_with("brake.")
+                .then(|| self.at(event.at, &fleet_news(&event.kind, &event.doc)));
+        };
         let entry = serde_json::from_value::<Entry>(event.doc.clone()).ok()?;
         let text = match &entry {
             // Steps on the way: what comes of them follows.
@@ -69,7 +74,7 @@ impl News {
                 return None;
             }
             Entry::Paused { reason: PauseReason::IdleTimeout, .. } => {
-                format!("paused: idle for {}; a connection wakes it", self.idle_timeout(worker).await)
+                format!("paused: {}", self.why_idle(worker).await)
             }
             Entry::Paused { .. }
             | Entry::Stopped { .. }
@@ -88,19 +93,32 @@ impl News {
             | Entry::Failed { .. }
             | Entry::Unknown { .. } => entry.to_string(),
         };
-        let seconds = event.at.since(self.since).as_secs();
-        Some(format!("{:02}:{:02} {worker} {text}\n", seconds / 60, seconds % 60))
+        Some(self.at(event.at, &format!("{worker} {text}")))
+    }
+
+    fn at(&self, at: Timestamp, text: &str) -> String {
+        let seconds = at.since(self.since).as_secs();
+        format!("{:02}:{:02} {text}\n", seconds / 60, seconds % 60)
     }
 
     /// Asked once for each worker: it is only for show, and a fleet that falls asleep at once is large.
-    async fn idle_timeout(&mut self, worker: &WorkerId) -> String {
-        if let Some(known) = self.idle_timeouts.get(worker) {
+    async fn why_idle(&mut self, worker: &WorkerId) -> String {
+        if let Some(known) = self.idle.get(worker) {
             return known.clone();
         }
-        let timeout = self.fleet.idle_status(worker).await.ok().and_then(|status| status.idle_timeout);
-        let text =
-            timeout.map_or_else(|| "its idle timeout".to_owned(), |timeout| Human(timeout).to_string());
-        self.idle_timeouts.insert(worker.clone(), text.clone());
+        let Ok(card) = self.fleet.get(worker).await else { return "idle".to_owned() };
+        let timeout = card.policy.policy.idle_timeout;
+        let idle =
+            timeout.map_or_else(|| "idle".to_owned(), |timeout| format!("idle for {}", Human(timeout)));
+        let text = if card.worker.is_routed { format!("{idle}; a connection wakes it") } else { idle };
+        self.idle.insert(worker.clone(), text.clone());
         text
     }
+}
+
+/// What concerns everybody.
+fn fleet_news(kind: &str, doc: &serde_json::Value) -> String {
+    let why = ["cause", "how", "message"].into_iter().find_map(|name| doc.get(name)?.as_str());
+    let why = why.map_or_else(String::new, |why| format!(": {}", why.replace('_', " ")));
+    format!("the {}{why}; see `drowse brake status`", kind.replace('.', " "))
 }

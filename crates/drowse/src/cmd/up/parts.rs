@@ -8,7 +8,8 @@ use drowse_server::clock::Clock;
 use drowse_server::config::Database;
 use drowse_server::tasks::Tasks;
 use drowse_server::{CHECKS_AT_ONCE, Drivers, Fleet, Parts};
-use drowse_store::{Epoch, Options, Store};
+use drowse_store::{Alone, Epoch, Options, Store, StoreError};
+use tokio::sync::watch;
 
 use super::crash;
 use super::folder::{Folder, random};
@@ -19,21 +20,24 @@ use crate::cmd::EXEC;
 /// What a worker says is kept up to this; the older half goes first.
 const LOG_LIMIT: u64 = 10 << 20;
 
-/// Opens the database and brings it up to date, and takes the clock that goes with it. Blocks, and must not be
-/// called on the runtime.
-pub(super) fn open_store(database: &Database, folder: &Folder) -> anyhow::Result<(Store, Clock)> {
-    let store = open(database, folder)?;
-    let clock = Clock::of(&store).context("cannot ask the database what time it is")?;
-    Ok((store, clock))
+/// The database, and that it is ours alone.
+#[derive(Debug)]
+pub(super) struct Memory {
+    store: Store,
+    /// The clock that goes with it.
+    clock: Clock,
+    /// Whether somebody else has it now, after an outage of it.
+    pub(super) is_lost: watch::Sender<bool>,
+    _alone: Alone,
 }
 
-fn open(database: &Database, folder: &Folder) -> anyhow::Result<Store> {
+/// Opens the database and brings it up to date, unless another Drowse looks after it. Blocks, and must not be
+/// called on the runtime.
+pub(super) fn open_store(database: &Database, folder: &Folder) -> anyhow::Result<Memory> {
     let options = Options::new(Epoch(u64::from_le_bytes(random()?)));
-    match database {
+    let (url, shown) = match database {
         Database::Sqlite { file } => {
-            let url = format!("sqlite://{}", file.display());
-            Store::open(&url, folder.path(), &options)
-                .with_context(|| format!("cannot open the database {}", folder.path().join(file).display()))
+            (format!("sqlite://{}", file.display()), folder.path().join(file).display().to_string())
         }
         Database::Postgres { url, password_file } => {
             let mut secret = url.clone();
@@ -45,10 +49,21 @@ fn open(database: &Database, folder: &Folder) -> anyhow::Result<Store> {
                 secret.push_str(&percent(password.trim_end_matches(['\r', '\n'])));
             }
             // Never the one with the password.
-            Store::open(&secret, folder.path(), &options)
-                .with_context(|| format!("cannot open the database {url}"))
+            (secret, url.clone())
         }
-    }
+    };
+    let is_lost = watch::Sender::new(false);
+    let open = || -> Result<Memory, StoreError> {
+        let lost = is_lost.clone();
+        let lost = move || {
+            lost.send_replace(true);
+        };
+        let alone = Alone::take(&url, folder.path(), &options, lost)?;
+        let store = Store::open(&url, folder.path(), &options)?;
+        let clock = Clock::of(&store)?;
+        Ok(Memory { store, clock, is_lost: is_lost.clone(), _alone: alone })
+    };
+    open().with_context(|| format!("cannot open the database {shown}"))
 }
 
 fn percent(text: &str) -> String {
@@ -70,9 +85,10 @@ pub(super) fn fleet(
     settings: &Settings,
     folder: &Folder,
     lives: &Lives,
-    (store, clock): (Store, Clock),
+    memory: &Memory,
     tasks: &Tasks,
 ) -> anyhow::Result<(Fleet, String)> {
+    let clock = memory.clock.clone();
     let process = ProcessDriver::open(process::Config {
         data_dir: folder.path().to_owned(),
         // Whatever becomes of the file that this program was started from, such as an upgrade.
@@ -84,7 +100,7 @@ pub(super) fn fleet(
     .context("cannot look after processes")?;
     let freezer = process.freezer().freezer.to_string();
     let fleet = Fleet::new(Parts {
-        store,
+        store: memory.store.clone(),
         drivers: Drivers::default().with(Arc::new(process)),
         clock,
         tasks: tasks.clone(),
@@ -95,5 +111,6 @@ pub(super) fn fleet(
         brake: settings.config.brake,
         checks_at_once: CHECKS_AT_ONCE,
     });
+    fleet.keep_history_for(settings.config.journal.keep);
     Ok((fleet, freezer))
 }

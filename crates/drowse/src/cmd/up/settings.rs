@@ -2,20 +2,24 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow};
+use drowse_core::id::WorkerId;
 use drowse_core::signal::DriverKind;
+use drowse_router::route::Rules;
+use drowse_router::{Leads, Names, Route};
 use drowse_server::config::{self, Config, Database, Input, Parsed, Problem};
-use drowse_server::gate::Door;
 use drowse_server::policies::FileLayers;
 use drowse_server::spec::NewWorker;
 
 use super::Args;
+use super::doors::Door;
 use crate::cmd::check_config::{error_line, variables};
 use crate::output;
 
 /// Everything that was said.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Settings {
     pub(super) config: Config,
     /// The workers of the file, as they go onto the books.
@@ -79,14 +83,32 @@ impl Settings {
         FileLayers { policy: self.config.policy.clone(), exemptions: self.config.exemptions.clone() }
     }
 
-    /// The doors of the listed workers.
+    /// The doors of the listed workers, and those that they share.
     pub(super) fn doors(&self) -> Vec<Door> {
-        let door = |new: &NewWorker| {
-            let (listen, target) = (new.spec.listen?, new.spec.target?);
-            Some(Door { worker: new.id.clone(), listen, target })
-        };
-        self.listed.iter().filter_map(door).collect()
+        let own =
+            self.listed.iter().filter_map(|new| Some(door(&new.id, new.spec.listen?, new.spec.target?)));
+        let mut doors: Vec<Door> = own.collect();
+        let tls = Arc::new(Names::new(self.listed.iter().flat_map(|new| {
+            let target = new.spec.tls_target.or(new.spec.target);
+            let route = target.map(|target| Arc::new(route(&new.id, target)));
+            let names = new.spec.sni.iter().cloned();
+            names.filter_map(move |name| Some((name, route.clone()?)))
+        })));
+        for listen in &self.config.router.tls {
+            let leads = Leads::Tls(Arc::clone(&tls));
+            doors.push(Door { listen: *listen, leads, whose: "[router] tls".to_owned() });
+        }
+        doors
     }
+}
+
+/// The door of one worker.
+pub(super) fn door(worker: &WorkerId, listen: SocketAddr, target: SocketAddr) -> Door {
+    Door { listen, leads: Leads::Port(route(worker, target)), whose: format!("worker {worker}") }
+}
+
+fn route(worker: &WorkerId, target: SocketAddr) -> Route {
+    Route { worker: worker.clone(), target, rules: Rules::default() }
 }
 
 fn parse(text: &str, shown: &str) -> Parsed {

@@ -64,8 +64,13 @@ impl Folder {
         fs::write(file, change(old)).expect("the folder is ours");
     }
 
+    /// Where a file of ours lies.
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.place.path().canonicalize().expect("the folder is there").join(name)
+    }
+
     pub(crate) fn data(&self) -> PathBuf {
-        self.place.path().canonicalize().expect("the folder is there").join("data")
+        self.file("data")
     }
 
     fn command(&self, args: &[&str]) -> Command {
@@ -106,6 +111,13 @@ impl Folder {
         Up { child, lines: told, told: String::new() }
     }
 
+    /// The API of the Drowse that is up here, with its own token.
+    pub(crate) fn api(&self, _: &Up) -> Api {
+        let read = |name| fs::read_to_string(self.data().join(name)).expect("it is up");
+        let port = read("address").trim().rsplit(':').next().and_then(|port| port.parse().ok());
+        Api { port: port.expect("an address"), token: read("admin-token").trim().to_owned() }
+    }
+
     /// Expects that it does not come up, and says nothing on stdout.
     pub(crate) fn fails(&self, args: &[&str]) -> Output {
         let output = self.command(args).output().expect("cargo has built the binary");
@@ -126,6 +138,43 @@ impl Drop for Folder {
             }
         }
     }
+}
+
+/// Where it answers.
+pub(crate) struct Api {
+    port: u16,
+    token: String,
+}
+
+impl Api {
+    #[track_caller]
+    pub(crate) fn send(&self, method: &str, path: &str, body: &str) -> String {
+        let headers = format!(
+            "authorization: Bearer {}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n",
+            self.token,
+            body.len()
+        );
+        talk(self.port, method, path, &headers, body)
+    }
+
+    #[track_caller]
+    pub(crate) fn wait_until_gone(&self, worker: &str) {
+        let path = format!("/api/v1/workers/{worker}");
+        until("it is off the books", || self.send("GET", &path, "").starts_with("HTTP/1.1 404 "));
+    }
+}
+
+/// Waits until something is so.
+#[track_caller]
+pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let (_stop, turns) = channel::<()>();
+    for _ in 0..PATIENCE.as_secs() * 10 {
+        if is_so() {
+            return;
+        }
+        let _ = turns.recv_timeout(Duration::from_millis(100));
+    }
+    panic!("never: {what}");
 }
 
 /// A Drowse that is under way. It is ended when it goes, and so is thawed what it froze.
@@ -203,7 +252,7 @@ impl Drop for Up {
     }
 }
 
-fn signal(which: &str, pid: &str) {
+pub(crate) fn signal(which: &str, pid: &str) {
     // The shell's own: there is no other program that must be installed.
     let _ = Command::new("/bin/sh").args(["-c", "kill \"$0\" \"$1\" 2>/dev/null", which, pid]).status();
 }
@@ -222,9 +271,14 @@ pub(crate) fn get(port: u16, path: &str) -> String {
 /// The same with headers, each with its end of line.
 #[track_caller]
 pub(crate) fn ask(port: u16, path: &str, headers: &str) -> String {
+    talk(port, "GET", path, headers, "")
+}
+
+#[track_caller]
+fn talk(port: u16, method: &str, path: &str, headers: &str, body: &str) -> String {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("the door is open");
     stream.set_read_timeout(Some(PATIENCE)).expect("patience is not zero");
-    write!(stream, "GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{headers}\r\n")
+    write!(stream, "{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{headers}\r\n{body}")
         .expect("the other side listens");
     let mut answer = String::new();
     stream.read_to_string(&mut answer).expect("an answer");

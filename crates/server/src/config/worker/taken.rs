@@ -1,7 +1,6 @@
-//! What only one worker can be or have: an id, a container, an instance, a port.
+//! What only one worker can be: an id, a container, an instance.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
 
 use drowse_core::id::WorkerId;
@@ -48,29 +47,13 @@ pub(super) fn thing(driver: &Driver, selectors: &Selectors) -> Option<Thing> {
     }
 }
 
-/// Who listens on a port already.
-#[derive(Debug)]
-struct Holder {
-    address: IpAddr,
-    by: String,
-    /// Where that is written; the server's own address need not be.
-    span: Option<Range<usize>>,
-}
-
 /// What earlier workers have taken, with the place where they say so.
 #[derive(Debug, Default)]
 pub(super) struct Taken {
     things: BTreeMap<Thing, (WorkerId, Range<usize>)>,
-    ports: BTreeMap<u16, Vec<Holder>>,
 }
 
 impl Taken {
-    /// Before the first worker: only the server's own port.
-    pub(super) fn by_server(listen: SocketAddr) -> Self {
-        let holder = Holder { address: listen.ip(), by: "the server itself".to_owned(), span: None };
-        Self { things: BTreeMap::new(), ports: BTreeMap::from([(listen.port(), vec![holder])]) }
-    }
-
     pub(super) fn take(
         &mut self,
         report: &mut Report<'_>,
@@ -89,32 +72,6 @@ impl Taken {
             None => {
                 self.things.insert(thing, (id.clone(), span));
             }
-        }
-    }
-
-    pub(super) fn take_port(
-        &mut self,
-        report: &mut Report<'_>,
-        section: &Section<'_>,
-        listen: SocketAddr,
-        id: &WorkerId,
-    ) {
-        // Port 0 is a new one each time.
-        if listen.port() == 0 {
-            return;
-        }
-        let span = section.span_of("listen");
-        let holders = self.ports.entry(listen.port()).or_default();
-        // Who listens on all addresses listens on each.
-        let clash = holders.iter().find(|holder| {
-            holder.address == listen.ip() || holder.address.is_unspecified() || listen.ip().is_unspecified()
-        });
-        if let Some(holder) = clash {
-            let fault = Fault::Taken { what: listen.to_string(), by: holder.by.clone() };
-            let first = holder.span.as_ref().map(|first| (first, "first used here".to_owned()));
-            report.add_with(&span, "listen", fault, first);
-        } else {
-            holders.push(Holder { address: listen.ip(), by: format!("worker {id}"), span: Some(span) });
         }
     }
 }

@@ -80,7 +80,7 @@ fn attributes_and_the_worker_layer_are_read() {
     let attributes =
         [&worker.selectors.kind, &worker.selectors.region, &worker.selectors.group, &worker.selectors.owner];
     assert_eq!(attributes.map(Option::as_deref), [Some("gpu"), Some("here"), Some("g"), Some("o")]);
-    assert_eq!(worker.target, Some(Target::Address("127.0.0.1:9001".parse().unwrap())));
+    assert_eq!(worker.ways.target, Some(Target::Address("127.0.0.1:9001".parse().unwrap())));
     assert_eq!(worker.price_per_hour, Some(Money::from_micros(340_000)));
     assert_eq!(worker.paused_price_per_hour, Some(Money::ZERO));
     assert!(worker.nature().is_routed);
@@ -101,7 +101,7 @@ fn a_worker_of_qemu_is_a_microvm() {
 #[test]
 fn a_port_alone_is_enough_where_the_driver_knows_the_address() {
     let config = parse(&format!("{EC2_WORKER}target = \":22\"\nlisten = \"127.0.0.1:0\""));
-    assert_eq!(config.workers[0].target, Some(Target::Port(22)));
+    assert_eq!(config.workers[0].ways.target, Some(Target::Port(22)));
     assert_eq!(
         errors(&format!("{PROCESS_WORKER}target = \":22\"\nlisten = \"127.0.0.1:0\"")),
         ["f:5:10: target: expected an address and a port such as \"127.0.0.1:9001\", found \":22\""]
@@ -282,4 +282,78 @@ fn what_two_workers_cannot_share_is_refused_with_both_places() {
         ["f:9:15: instance_id: \"i-01234567\" is already used by worker a"]
     );
     assert_eq!(errors(&two(&ec2("r"), &ec2("s"))), [""; 0]);
+}
+
+#[test]
+fn a_target_behind_a_door_of_ours_is_refused() {
+    let worker = |id: &str, listen: &str, target: &str| {
+        format!(
+            "[[worker]]\nid = \"{id}\"\ndriver = \"process\"\ncommand = [\"x\"]\nlisten = \"{listen}\"\ntarget = \"{target}\"\n"
+        )
+    };
+    let loops =
+        worker("a", "127.0.0.1:8001", "127.0.0.1:8002") + &worker("b", "127.0.0.1:8002", "127.0.0.1:8001");
+    assert_eq!(
+        errors(&loops),
+        [
+            "f:6:10: target: 127.0.0.1:8002 leads to 127.0.0.1:8002, where worker b listens",
+            "f:12:10: target: 127.0.0.1:8001 leads to 127.0.0.1:8001, where worker a listens",
+        ]
+    );
+    for (listen, target, leads) in [
+        ("127.0.0.1:8001", "127.0.0.1:8001", true),
+        ("0.0.0.0:8001", "127.0.0.1:8001", true),
+        ("[::]:8001", "127.0.0.1:8001", true),
+        ("127.0.0.1:8001", "0.0.0.0:8001", true),
+        ("127.0.0.1:8001", "[::ffff:127.0.0.1]:8001", true),
+        ("127.0.0.1:8001", "127.0.0.1:7070", true),
+        // Another machine, as far as can be known.
+        ("0.0.0.0:8001", "192.0.2.7:8001", false),
+        ("127.0.0.1:8001", "127.0.0.2:8001", false),
+        ("127.0.0.1:8001", "127.0.0.1:8002", false),
+    ] {
+        assert_eq!(!errors(&worker("a", listen, target)).is_empty(), leads, "{listen} {target}");
+    }
+}
+
+#[test]
+fn names_lead_to_one_worker_each() {
+    let router = "[router]\ntls = [\"127.0.0.1:8443\"]\n";
+    let worker = |id: &str, more: &str| format!("[[worker]]\nid = \"{id}\"\ndriver = \"sim\"\n{more}\n");
+    let config = parse(&format!(
+        "{router}{}{}",
+        worker("a", "target = \"127.0.0.1:1\"\nsni = [\"A.example.org\", \"*.a.example.org\"]"),
+        worker("b", "tls_target = \"127.0.0.1:2\"\nsni = \"b.example.org\"")
+    ));
+    let names: Vec<String> = config.workers[0].ways.sni.iter().map(ToString::to_string).collect();
+    assert_eq!(names, ["a.example.org", "*.a.example.org"]);
+    assert!(config.workers[1].nature().is_routed);
+    assert_eq!(config.workers[1].ways.tls_target, Some(Target::Address("127.0.0.1:2".parse().unwrap())));
+
+    let expected =
+        "expected a host name such as \"lab.example.org\" or \"*.lab.example.org\", or a list of them";
+    let table = [
+        (
+            "sni = \"b.example.org\"",
+            "f:6:7: sni: needs target beside it: where the worker answers".to_owned(),
+        ),
+        ("sni = []\ntarget = \"127.0.0.1:1\"", format!("f:6:7: sni: {expected}, found a list")),
+        ("sni = [\"a b\"]\ntarget = \"127.0.0.1:1\"", format!("f:6:7: sni: {expected}, found \"a b\"")),
+        ("tls_target = \"127.0.0.1:1\"", "f:6:14: tls_target: needs sni beside it".to_owned()),
+        (
+            "sni = [\"x\", \"X\"]\ntarget = \"127.0.0.1:1\"",
+            "f:6:7: sni: \"x\" is already used by worker b".to_owned(),
+        ),
+        (
+            "listen = \"127.0.0.1:8443\"\ntarget = \"127.0.0.1:1\"",
+            "f:6:10: listen: 127.0.0.1:8443 is already used by the router's shared port".to_owned(),
+        ),
+    ];
+    for (text, error) in table {
+        assert_eq!(errors(&format!("{router}{}", worker("b", text))), [error], "{text}");
+    }
+    assert_eq!(
+        errors(&worker("b", "sni = \"x\"\ntarget = \"127.0.0.1:1\"")),
+        ["f:4:7: sni: needs a port that leads by name: [router] tls = [\"127.0.0.1:8443\"]"]
+    );
 }

@@ -1,0 +1,6 @@
+//! The front door with real programs on both sides, while the worker is asleep.
+
+#[path = "door/nginx.rs"]
+mod nginx;
+#[path = "door/tls.rs"]
+mod tls;

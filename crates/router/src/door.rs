@@ -1,0 +1,412 @@
+//! The door of one worker: the gate's rules behind a lock, and how those at it are told.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use drowse_core::Timestamp;
+use drowse_core::id::WorkerId;
+use drowse_wire::control::EdgeCause;
+use tokio::sync::{Notify, oneshot, watch};
+
+use crate::gate::{Arrival, Decided, Flow, Gate, Round, Terms, Visitor};
+use crate::pump::{Key, Letter, Mailbox};
+use crate::queue::Ticket;
+use crate::router::Inside;
+use crate::tally::{Counts, Tally};
+use crate::turned::Turned;
+
+/// For how long after a worker has come up it may hang up without a word and is called again, unless it has
+/// answered somebody before. Port forwarders do that until the program behind them listens.
+const REPLAY_FOR: Duration = Duration::from_secs(10);
+
+/// The door of one worker, however many routes lead to it.
+#[derive(Debug)]
+pub struct Door {
+    pub(crate) worker: WorkerId,
+    pub(crate) router: Weak<Inside>,
+    pub(crate) tally: Tally,
+    guarded: Mutex<Guarded>,
+    /// Pokes the keeper.
+    pub(crate) news: Notify,
+    /// What those who have passed may do, for tasks.
+    flow: watch::Sender<Flowing>,
+    /// Not a byte until this is false again, for pumps.
+    pub(crate) is_stopped: AtomicBool,
+    /// The housekeeper has it on its list.
+    pub(crate) is_listed: AtomicBool,
+    /// Connections that are open, whether they count or not.
+    pub(crate) held: AtomicUsize,
+    robots: AtomicUsize,
+    /// Until when a worker that has not answered yet may be called again, in microseconds; 0: it has answered.
+    replay_until: AtomicI64,
+    /// In microseconds; 0: never.
+    connection_idle: AtomicU64,
+}
+
+/// What is behind the lock.
+#[derive(Debug)]
+pub(crate) struct Guarded {
+    pub(crate) gate: Gate<Waiter>,
+    /// There is a keeper.
+    pub(crate) is_kept: bool,
+}
+
+/// What those who have passed may do.
+#[derive(Clone, Copy, Debug, Default)]
+struct Flowing {
+    /// Whoever passed before this round has to end.
+    round: Round,
+    /// Not a byte until this is false again.
+    is_stopped: bool,
+}
+
+/// Somebody who waits, and how they are told.
+#[derive(Debug)]
+pub(crate) enum Waiter {
+    /// A task.
+    Task(oneshot::Sender<Result<Pass, Turned>>),
+    /// A connection of a pump.
+    Pump(Arc<Mailbox>, Key),
+}
+
+impl Waiter {
+    fn pass(self, pass: Option<Pass>) {
+        match self {
+            // Whoever is gone leaves with the pass.
+            Self::Task(tell) => {
+                if let Some(pass) = pass {
+                    drop(tell.send(Ok(pass)));
+                }
+            }
+            Self::Pump(mailbox, key) => mailbox.post(Letter::Passed(key, pass)),
+        }
+    }
+
+    fn turn(self, why: Turned) {
+        match self {
+            Self::Task(tell) => drop(tell.send(Err(why))),
+            Self::Pump(mailbox, key) => mailbox.post(Letter::Turned(key, why)),
+        }
+    }
+}
+
+/// What became of somebody who came.
+#[derive(Debug)]
+pub(crate) enum Arrived {
+    Passed(Pass),
+    Waits(Ticket),
+    Turned(Turned),
+}
+
+/// Somebody who was let through. They count until this is dropped.
+#[derive(Debug)]
+pub struct Pass {
+    door: Arc<Door>,
+    round: Round,
+    has_left: bool,
+}
+
+impl Pass {
+    fn new(door: &Arc<Door>, round: Round) -> Self {
+        Self { door: Arc::clone(door), round, has_left: false }
+    }
+
+    /// Bytes went through: to the worker and to the client.
+    pub fn moved(&self, to_worker: u64, to_client: u64) {
+        Door::moved(&self.door, to_worker, to_client);
+    }
+
+    /// Waits until they have to end: the worker sleeps although they are here.
+    pub async fn cut(&self) {
+        let mut flow = self.door.flow.subscribe();
+        // The sender lives as long as the door, and the door as long as this.
+        let _ = flow.wait_for(|flow| flow.round != self.round).await;
+    }
+
+    /// They have to end.
+    pub fn is_cut(&self) -> bool {
+        self.door.flow.borrow().round != self.round
+    }
+
+    /// Waits until bytes may move; at once, as a rule.
+    pub async fn flows(&self) {
+        let mut flow = self.door.flow.subscribe();
+        let _ = flow.wait_for(|flow| !flow.is_stopped).await;
+    }
+
+    /// They have been silent for so long that they do not count any more. Whoever then moves bytes again has to
+    /// enter anew, first.
+    pub fn fell_silent(self) {
+        if let Some(router) = self.door.router.upgrade() {
+            let now = router.now();
+            self.leave(EdgeCause::FellSilent, now);
+        }
+    }
+
+    /// Whose door it was.
+    pub fn door(&self) -> &Arc<Door> {
+        &self.door
+    }
+
+    pub(crate) fn leave(mut self, cause: EdgeCause, now: Timestamp) {
+        self.has_left = true;
+        self.door.leave(self.round, cause, now);
+    }
+}
+
+impl Drop for Pass {
+    fn drop(&mut self) {
+        if !self.has_left
+            && let Some(router) = self.door.router.upgrade()
+        {
+            self.door.leave(self.round, EdgeCause::Left, router.now());
+        }
+    }
+}
+
+impl Door {
+    pub(crate) fn new(worker: WorkerId, terms: Terms, router: Weak<Inside>) -> Self {
+        Self {
+            worker,
+            router,
+            tally: Tally::default(),
+            guarded: Mutex::new(Guarded { gate: Gate::new(terms), is_kept: false }),
+            news: Notify::new(),
+            flow: watch::Sender::new(Flowing::default()),
+            is_stopped: AtomicBool::new(false),
+            is_listed: AtomicBool::new(false),
+            held: AtomicUsize::new(0),
+            robots: AtomicUsize::new(0),
+            replay_until: AtomicI64::new(0),
+            connection_idle: AtomicU64::new(0),
+        }
+    }
+
+    /// Whose.
+    pub fn worker(&self) -> &WorkerId {
+        &self.worker
+    }
+
+    /// What went through it.
+    pub fn counts(&self) -> Counts {
+        let open = self.lock().gate.count();
+        self.tally.counts(open)
+    }
+
+    /// Connections that are open, whether they count or not.
+    pub fn held(&self) -> usize {
+        self.held.load(Ordering::Acquire)
+    }
+
+    /// How many wait at it.
+    pub fn waiting(&self) -> usize {
+        self.lock().gate.waiting()
+    }
+
+    /// After how much silence a connection stops counting; `None`: never.
+    pub fn connection_idle(&self) -> Option<Duration> {
+        let micros = self.connection_idle.load(Ordering::Relaxed);
+        (micros > 0).then(|| Duration::from_micros(micros))
+    }
+
+    pub(crate) fn set_connection_idle(&self, idle: Option<Duration>) {
+        let micros = idle.map_or(0, |idle| u64::try_from(idle.as_micros()).unwrap_or(u64::MAX).max(1));
+        self.connection_idle.store(micros, Ordering::Relaxed);
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Guarded> {
+        self.guarded.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts somebody, wakes the worker if it sleeps and `may_wake`, and waits until `target` answers, for as long
+    /// as `wait_for`.
+    ///
+    /// Whoever stops waiting, by dropping the future, counts no more.
+    pub async fn enter(
+        self: &Arc<Self>,
+        from: IpAddr,
+        target: SocketAddr,
+        may_wake: bool,
+        wait_for: Duration,
+    ) -> Result<Pass, Turned> {
+        let Some(router) = self.router.upgrade() else { return Err(Turned::Ending) };
+        let (tell, told) = oneshot::channel();
+        let visitor = Visitor { from, target, may_wake, wait_for, who: Waiter::Task(tell) };
+        match self.arrive(visitor, router.now()) {
+            Arrived::Passed(pass) => Ok(pass),
+            Arrived::Turned(why) => Err(why),
+            Arrived::Waits(ticket) => {
+                let _waits = Waits { door: self, ticket };
+                told.await.unwrap_or(Err(Turned::Ending))
+            }
+        }
+    }
+
+    /// Somebody comes. Whoever waits is told by and by.
+    pub(crate) fn arrive(self: &Arc<Self>, visitor: Visitor<Waiter>, now: Timestamp) -> Arrived {
+        let arrival = self.lock().gate.arrive(visitor, now);
+        match arrival {
+            Arrival::Pass(_, round) => {
+                self.tally.let_through();
+                Arrived::Passed(Pass::new(self, round))
+            }
+            Arrival::Turned(_, why) => {
+                self.tally.turned_away();
+                Arrived::Turned(why)
+            }
+            Arrival::Wait { ticket, evicted, is_news } => {
+                if let Some(evicted) = evicted {
+                    self.turn_away(evicted, Turned::QueueFull);
+                }
+                if is_news {
+                    self.poke();
+                }
+                Arrived::Waits(ticket)
+            }
+        }
+    }
+
+    /// Somebody who waited does not any more.
+    pub(crate) fn give_up(self: &Arc<Self>, ticket: Ticket, now: Timestamp) {
+        let gave_up = self.lock().gate.give_up(ticket, now);
+        if gave_up.is_some() {
+            // Perhaps nobody waits any more for what the keeper is about.
+            self.poke();
+        }
+    }
+
+    fn turn_away(&self, waiter: Waiter, why: Turned) {
+        self.tally.turned_away();
+        waiter.turn(why);
+    }
+
+    /// Somebody was turned away before they came to the gate.
+    pub(crate) fn turned_away(&self) {
+        self.tally.turned_away();
+    }
+
+    /// A target that had answered does not any more: it has to prove itself anew.
+    pub fn doubt(&self, target: SocketAddr) {
+        self.lock().gate.doubt(target);
+    }
+
+    /// Until when a worker that hangs up without a word is called again.
+    pub(crate) fn replay_until(&self) -> Timestamp {
+        Timestamp::from_micros(self.replay_until.load(Ordering::Relaxed))
+    }
+
+    /// The worker has said something in this run.
+    pub(crate) fn has_answered(&self) {
+        self.replay_until.store(0, Ordering::Relaxed);
+    }
+
+    /// Bytes went through.
+    pub(crate) fn moved(self: &Arc<Self>, to_worker: u64, to_client: u64) {
+        if self.tally.moved(to_worker, to_client) {
+            self.list();
+        }
+    }
+
+    fn leave(self: &Arc<Self>, round: Round, cause: EdgeCause, now: Timestamp) {
+        let is_last = self.lock().gate.leave(round, cause, now);
+        if is_last {
+            // Not the keeper: whoever comes at once finds the gate still open, and nobody had to look.
+            self.list();
+        }
+    }
+
+    /// Has the housekeeper look at it.
+    fn list(self: &Arc<Self>) {
+        if !self.is_listed.swap(true, Ordering::AcqRel)
+            && let Some(router) = self.router.upgrade()
+        {
+            router.list(Arc::clone(self));
+        }
+    }
+
+    /// Has the keeper look at it.
+    pub(crate) fn poke(self: &Arc<Self>) {
+        let is_kept = std::mem::replace(&mut self.lock().is_kept, true);
+        if is_kept {
+            self.news.notify_one();
+        } else if let Some(router) = self.router.upgrade() {
+            router.keep(Arc::clone(self));
+        }
+    }
+
+    /// Tells those at the gate what was decided for them.
+    pub(crate) fn apply(self: &Arc<Self>, decided: Decided<Waiter>) {
+        if decided.is_other_run
+            && let Some(router) = self.router.upgrade()
+        {
+            let until = router.now() + REPLAY_FOR;
+            self.replay_until.store(until.as_micros(), Ordering::Relaxed);
+        }
+        if let Some(flow) = decided.flow {
+            self.change_flow(flow);
+        }
+        for waiter in decided.pass {
+            self.tally.let_through();
+            waiter.pass(Some(Pass::new(self, decided.round)));
+        }
+        for (waiter, why) in decided.turned {
+            self.turn_away(waiter, why);
+        }
+    }
+
+    fn change_flow(self: &Arc<Self>, flow: Flow) {
+        let round = self.lock().gate.round();
+        let is_stopped = flow == Flow::Stop;
+        self.is_stopped.store(is_stopped, Ordering::Release);
+        self.flow.send_modify(|flowing| *flowing = Flowing { round, is_stopped });
+        let Some(router) = self.router.upgrade() else { return };
+        match flow {
+            // They look before each byte.
+            Flow::Stop => {}
+            Flow::Go => router.post_all(|| Letter::Go(Arc::clone(self))),
+            Flow::Cut => router.post_all(|| Letter::Cut(Arc::clone(self))),
+        }
+    }
+
+    /// A robot comes: it is let through while the worker is awake, and counts for nothing.
+    pub(crate) fn robot_came(self: &Arc<Self>, robot: Waiter) {
+        let Some(router) = self.router.upgrade() else { return robot.turn(Turned::Ending) };
+        let is_first = self.robots.fetch_add(1, Ordering::AcqRel) == 0;
+        let door = Arc::clone(self);
+        router.spawn(async move |router| {
+            let is_awake = match router.control.look(&door.worker).await {
+                Ok(standing) => standing.is_awake,
+                Err(_) => false,
+            };
+            if !is_awake {
+                return door.turn_away(robot, Turned::Dormant);
+            }
+            robot.pass(None);
+            if is_first {
+                // Nobody is held by them: when the worker sleeps, they end.
+                let _ = router.control.slept(&door.worker).await;
+                router.post_all(|| Letter::CutRobots(Arc::clone(&door)));
+            }
+        });
+    }
+
+    pub(crate) fn robot_left(&self) {
+        self.robots.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// A place in the queue, given back when it is not wanted any more.
+struct Waits<'a> {
+    door: &'a Arc<Door>,
+    ticket: Ticket,
+}
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        if let Some(router) = self.door.router.upgrade() {
+            self.door.give_up(self.ticket, router.now());
+        }
+    }
+}

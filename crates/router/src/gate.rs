@@ -1,0 +1,539 @@
+//! The gate of one worker, as rules without a clock, a socket or a task: who passes, who waits, who is turned
+//! away, and what is to be done next.
+//!
+//! ```text
+//!            somebody comes            counted                  it is awake
+//!   Closed ────────────────▶ Asking ──────────────▶ Waking ─────────────────▶ Awake
+//!     ▲  ▲                     │  ▲                   │                        │ │ ▲
+//!     │  │      may not wake   │  │ session lost      │ did not come up,       │ │ │ somebody comes,
+//!     │  └─────────────────────┘  └───────────────────┼─ restarts ─────────────┘ │ │ or target proven
+//!     │                                               ▼ nobody waits             ▼ │
+//!     └───────────────────────────────────────────  Closing ◀── empty for a while ─┘
+//!     ▲            for a moment                       │
+//!     └───────────────────── Refusing ◀───────────────┘ after it did not come up
+//! ```
+//!
+//! It is level-triggered: [`Gate::next`] says what is to be done now, from the state alone, and the keeper does
+//! one thing at a time. So there is one edge and one wake on its way, however many come and go meanwhile.
+//!
+//! What must stay true: nobody passes who is not counted with the control plane, whatever is on its way; nobody
+//! passes to a worker, or to a target of it, that has not answered in its present run; those who wait leave in
+//! the order of their coming; everybody who came in goes out exactly once.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashSet;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use drowse_core::Timestamp;
+use drowse_core::id::BootId;
+use drowse_wire::control::{EdgeCause, Refused, Slept, Standing};
+
+use crate::queue::{Placed, Queue, Source, Ticket};
+use crate::turned::Turned;
+
+/// How soon the control plane is asked again when it could not answer, at first; twice as late each time.
+const ASK_AGAIN: Duration = Duration::from_millis(50);
+/// And at the latest.
+const ASK_AGAIN_AT_LAST: Duration = Duration::from_secs(2);
+
+/// For how long nobody is kept waiting for a worker that has just failed to come up.
+const REFUSES_FOR: Duration = Duration::from_secs(1);
+
+/// The first pause between two attempts to reach a worker that is awake, and the longest: most answer within a
+/// millisecond of a thaw, and a start may take seconds.
+const PROVE_AGAIN: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(50));
+
+/// What a gate goes by.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Terms {
+    /// How many wait at most.
+    pub(crate) places: usize,
+    /// How long a worker is still held after the last connection has left: connections that follow each other
+    /// closely are one hold, and cost the control plane nothing.
+    pub(crate) linger: Duration,
+}
+
+/// Somebody at the gate.
+#[derive(Debug)]
+pub(crate) struct Visitor<W> {
+    pub(crate) from: IpAddr,
+    /// Where they want to go.
+    pub(crate) target: SocketAddr,
+    /// Whether the worker may be woken for them.
+    pub(crate) may_wake: bool,
+    /// How long they wait at most.
+    pub(crate) wait_for: Duration,
+    /// How they are told.
+    pub(crate) who: W,
+}
+
+/// What became of somebody who came.
+#[derive(Debug)]
+pub(crate) enum Arrival<W> {
+    /// Go on. The caller says when they leave.
+    Pass(W, Round),
+    /// They wait, and will be told. The keeper has to look if `is_news`.
+    Wait { ticket: Ticket, evicted: Option<W>, is_news: bool },
+    /// Turned away at once.
+    Turned(W, Turned),
+}
+
+/// Those who pass between two cuts. Whoever belongs to an older one has been told to end and counts no more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Round(u64);
+
+/// What is to be done next.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Nothing, until somebody comes.
+    Rest,
+    /// Nothing, until then or until something changes. The worker may fall asleep meanwhile.
+    Wait { until: Option<Timestamp>, is_awake: bool },
+    /// Tell of an edge.
+    Tell { count: u64, cause: EdgeCause },
+    /// Wait until the worker is awake.
+    Wake,
+    /// Try to reach these.
+    Prove(Vec<SocketAddr>),
+}
+
+/// What has been decided for those at the gate.
+#[derive(Debug)]
+pub(crate) struct Decided<W> {
+    /// They go on, in this order.
+    pub(crate) pass: Vec<W>,
+    /// All of them in this round.
+    pub(crate) round: Round,
+    /// They do not.
+    pub(crate) turned: Vec<(W, Turned)>,
+    /// What becomes of those who went on before.
+    pub(crate) flow: Option<Flow>,
+    /// The worker is in a run that has not been seen before.
+    pub(crate) is_other_run: bool,
+}
+
+impl<W> Default for Decided<W> {
+    fn default() -> Self {
+        Self {
+            pass: Vec::new(),
+            round: Round::default(),
+            turned: Vec::new(),
+            flow: None,
+            is_other_run: false,
+        }
+    }
+}
+
+/// What becomes of those who have passed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Flow {
+    /// Not a byte until further notice: they hold nothing just now.
+    Stop,
+    /// On.
+    Go,
+    /// They end.
+    Cut,
+}
+
+#[derive(Debug)]
+struct Waiting<W> {
+    target: SocketAddr,
+    may_wake: bool,
+    wait_for: Duration,
+    who: W,
+}
+
+#[derive(Debug)]
+enum State {
+    /// Nobody is counted.
+    Closed,
+    /// An edge up is to be told.
+    Asking(Again),
+    /// It is counted and the worker on its way.
+    Waking(Again),
+    /// It is awake and counted.
+    Awake,
+    /// An edge down is to be told.
+    Closing { cause: EdgeCause, again: Again, failed: Option<Turned> },
+    /// It did not come up a moment ago.
+    Refusing { until: Timestamp, why: Turned },
+}
+
+/// When something that failed is tried again.
+#[derive(Clone, Copy, Debug, Default)]
+struct Again {
+    times: u32,
+    at: Option<Timestamp>,
+}
+
+impl Again {
+    fn later(self, now: Timestamp) -> Self {
+        let pause = ASK_AGAIN.saturating_mul(1 << self.times.min(10)).min(ASK_AGAIN_AT_LAST);
+        Self { times: self.times + 1, at: Some(now + pause) }
+    }
+
+    fn is_due(self, now: Timestamp) -> bool {
+        self.at.is_none_or(|at| now >= at)
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Gate<W> {
+    terms: Terms,
+    state: State,
+    queue: Queue<Waiting<W>>,
+    /// They went on and count.
+    passing: u64,
+    round: Round,
+    /// Since when nobody is here, and how the last one went.
+    empty: Option<(Timestamp, EdgeCause)>,
+    /// The run that the proofs are about.
+    boot: Option<BootId>,
+    /// What has answered in this run.
+    proven: HashSet<SocketAddr>,
+    prove_again: Duration,
+    prove_at: Option<Timestamp>,
+}
+
+impl<W> Gate<W> {
+    pub(crate) fn new(terms: Terms) -> Self {
+        Self {
+            terms,
+            state: State::Closed,
+            queue: Queue::new(terms.places),
+            passing: 0,
+            round: Round::default(),
+            empty: None,
+            boot: None,
+            proven: HashSet::new(),
+            prove_again: PROVE_AGAIN.0,
+            prove_at: None,
+        }
+    }
+
+    /// Everybody who counts.
+    pub(crate) fn count(&self) -> u64 {
+        self.passing + self.queue.len() as u64
+    }
+
+    pub(crate) fn round(&self) -> Round {
+        self.round
+    }
+
+    /// When the first one who waits has waited long enough.
+    pub(crate) fn next_deadline(&self) -> Option<Timestamp> {
+        self.queue.next_deadline()
+    }
+
+    pub(crate) fn waiting(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// The worker is awake and held, as far as the gate knows.
+    pub(crate) fn is_awake(&self) -> bool {
+        matches!(self.state, State::Awake)
+    }
+
+    /// Somebody comes. What follows is for the keeper.
+    pub(crate) fn arrive(&mut self, visitor: Visitor<W>, now: Timestamp) -> Arrival<W> {
+        let Visitor { from, target, may_wake, wait_for, who } = visitor;
+        match &self.state {
+            State::Awake if self.proven.contains(&target) => {
+                self.passing += 1;
+                self.empty = None;
+                return Arrival::Pass(who, self.round);
+            }
+            State::Refusing { until, why } if now < *until => return Arrival::Turned(who, why.clone()),
+            State::Closing { failed: Some(why), .. } => return Arrival::Turned(who, why.clone()),
+            State::Closed
+            | State::Asking(_)
+            | State::Waking(_)
+            | State::Awake
+            | State::Closing { failed: None, .. }
+            | State::Refusing { .. } => {}
+        }
+        let waiting = Waiting { target, may_wake, wait_for, who };
+        let placed = self.queue.push(Source::of(from), now + wait_for, waiting);
+        let (ticket, evicted) = match placed {
+            Placed::At(ticket) => (ticket, None),
+            Placed::InPlaceOf(ticket, evicted) => (ticket, Some(evicted.who)),
+            Placed::Full(waiting) => return Arrival::Turned(waiting.who, Turned::QueueFull),
+        };
+        self.empty = None;
+        let is_news = match self.state {
+            // A release that is on its way is waited for; one that failed need not be told any more.
+            State::Closed
+            | State::Refusing { .. }
+            | State::Closing { again: Again { at: Some(_), .. }, .. } => {
+                self.state = State::Asking(Again::default());
+                true
+            }
+            State::Awake => true,
+            State::Asking(_) | State::Waking(_) | State::Closing { .. } => false,
+        };
+        Arrival::Wait { ticket, evicted, is_news }
+    }
+
+    /// Somebody who waited does not any more. `None`: they have been told already.
+    pub(crate) fn give_up(&mut self, ticket: Ticket, now: Timestamp) -> Option<W> {
+        let waiting = self.queue.take(ticket)?;
+        self.note_empty(EdgeCause::Left, now);
+        Some(waiting.who)
+    }
+
+    /// Somebody who passed is gone, or does not count any more. True if nobody is left.
+    pub(crate) fn leave(&mut self, round: Round, cause: EdgeCause, now: Timestamp) -> bool {
+        if round != self.round {
+            return false;
+        }
+        self.passing -= 1;
+        self.note_empty(cause, now);
+        self.empty.is_some()
+    }
+
+    /// Ends all who have passed. They count no more, however long they take.
+    fn cut(&mut self, now: Timestamp) -> Option<Flow> {
+        let flow = (self.passing > 0).then_some(Flow::Cut);
+        self.passing = 0;
+        self.round.0 += 1;
+        self.note_empty(EdgeCause::Left, now);
+        flow
+    }
+
+    fn note_empty(&mut self, cause: EdgeCause, now: Timestamp) {
+        if self.count() == 0 {
+            self.empty = Some((now, cause));
+        }
+    }
+
+    /// What is to be done now, and who has waited for too long.
+    pub(crate) fn next(&mut self, now: Timestamp) -> (Step, Decided<W>) {
+        let mut decided = Decided::default();
+        for late in self.queue.expire(now) {
+            decided.turned.push((late.who, Turned::Late { waited_for: late.wait_for }));
+        }
+        if !decided.turned.is_empty() {
+            self.note_empty(EdgeCause::Left, now);
+        }
+        (self.step(now), decided)
+    }
+
+    fn step(&mut self, now: Timestamp) -> Step {
+        if let Some((since, cause)) = self.empty {
+            match self.state {
+                // The hold was asked for, and perhaps taken: it is given back.
+                State::Asking(_) | State::Waking(_) => {
+                    self.state = State::Closing { cause, again: Again::default(), failed: None };
+                }
+                State::Awake if now >= since + self.terms.linger => {
+                    self.state = State::Closing { cause, again: Again::default(), failed: None };
+                }
+                State::Awake | State::Closed | State::Closing { .. } | State::Refusing { .. } => {}
+            }
+        }
+        let deadline = self.queue.next_deadline();
+        let or = |at: Option<Timestamp>| match (at, deadline) {
+            (Some(at), Some(deadline)) => Some(at.min(deadline)),
+            (at, deadline) => at.or(deadline),
+        };
+        match &self.state {
+            State::Closed | State::Refusing { .. } => Step::Rest,
+            State::Asking(again) if again.is_due(now) => {
+                Step::Tell { count: self.count(), cause: self.cause() }
+            }
+            State::Waking(again) if again.is_due(now) => Step::Wake,
+            State::Closing { again, cause, .. } if again.is_due(now) => {
+                Step::Tell { count: 0, cause: *cause }
+            }
+            State::Asking(again) | State::Waking(again) | State::Closing { again, .. } => {
+                Step::Wait { until: or(again.at), is_awake: false }
+            }
+            State::Awake => {
+                let unproven = self.unproven();
+                if unproven.is_empty() {
+                    let linger = self.empty.map(|(since, _)| since + self.terms.linger);
+                    Step::Wait { until: or(linger), is_awake: true }
+                } else if self.prove_at.is_none_or(|at| now >= at) {
+                    Step::Prove(unproven)
+                } else {
+                    Step::Wait { until: or(self.prove_at), is_awake: true }
+                }
+            }
+        }
+    }
+
+    /// Whether those who are here may wake the worker. Whoever passed before has been let in once.
+    fn cause(&self) -> EdgeCause {
+        if self.passing > 0 || self.queue.iter().any(|waiting| waiting.may_wake) {
+            EdgeCause::Came
+        } else {
+            EdgeCause::CameToTheAwake
+        }
+    }
+
+    /// Where those who wait want to go that has not answered in this run.
+    fn unproven(&self) -> Vec<SocketAddr> {
+        let mut targets: Vec<SocketAddr> = Vec::new();
+        for waiting in self.queue.iter() {
+            if !targets.contains(&waiting.target) {
+                targets.push(waiting.target);
+            }
+        }
+        targets
+    }
+
+    /// The edge that [`Step::Tell`] asked for was told.
+    pub(crate) fn told(
+        &mut self,
+        cause: EdgeCause,
+        answer: Result<Standing, Refused>,
+        now: Timestamp,
+    ) -> Decided<W> {
+        let is_up = matches!(cause, EdgeCause::Came | EdgeCause::CameToTheAwake);
+        match (&mut self.state, is_up, answer) {
+            (State::Asking(_), true, Ok(standing)) if standing.is_awake => self.awake(standing.boot),
+            (State::Asking(_), true, Ok(_)) => {
+                self.state = State::Waking(Again::default());
+                Decided::default()
+            }
+            (State::Asking(again), true, Err(Refused::Unavailable { .. })) => {
+                *again = again.later(now);
+                Decided::default()
+            }
+            (State::Asking(_), true, Err(refused)) => self.refuse(cause, refused, now),
+            (State::Closing { again, .. }, false, Err(Refused::Unavailable { .. })) => {
+                // The worker stays held: awake for too long, never asleep too soon.
+                *again = again.later(now);
+                Decided::default()
+            }
+            (State::Closing { failed, .. }, false, _) => {
+                let failed = failed.take();
+                self.closed(failed, now);
+                Decided::default()
+            }
+            // The state has moved on while this was on its way, and what is next follows from where it is.
+            (
+                State::Closed
+                | State::Asking(_)
+                | State::Waking(_)
+                | State::Awake
+                | State::Closing { .. }
+                | State::Refusing { .. },
+                _,
+                _,
+            ) => Decided::default(),
+        }
+    }
+
+    /// Those are turned away who were refused; who came meanwhile with better papers asks again.
+    fn refuse(&mut self, cause: EdgeCause, refused: Refused, now: Timestamp) -> Decided<W> {
+        let mut decided = Decided::default();
+        let why = Turned::from(refused);
+        let all = cause == EdgeCause::Came;
+        for waiting in self.queue.take_if(|waiting| all || !waiting.may_wake) {
+            decided.turned.push((waiting.who, why.clone()));
+        }
+        if all {
+            // Whoever was in before holds nothing any more.
+            decided.flow = self.cut(now);
+        }
+        if self.queue.is_empty() {
+            self.state = State::Closed;
+        }
+        self.note_empty(EdgeCause::Left, now);
+        decided
+    }
+
+    fn closed(&mut self, failed: Option<Turned>, now: Timestamp) {
+        self.state = match failed {
+            _ if self.count() > 0 => State::Asking(Again::default()),
+            Some(why) => State::Refusing { until: now + REFUSES_FOR, why },
+            None => State::Closed,
+        };
+    }
+
+    /// The wake that [`Step::Wake`] asked for is over.
+    pub(crate) fn woken(&mut self, answer: Result<Option<BootId>, Refused>, now: Timestamp) -> Decided<W> {
+        let State::Waking(again) = &mut self.state else { return Decided::default() };
+        let refused = match answer {
+            Ok(boot) => return self.awake(boot),
+            Err(Refused::Unavailable { .. }) => {
+                *again = again.later(now);
+                return Decided::default();
+            }
+            Err(refused) => refused,
+        };
+        let why = Turned::from(refused);
+        let mut decided = Decided::default();
+        for waiting in self.queue.drain() {
+            decided.turned.push((waiting.who, why.clone()));
+        }
+        decided.flow = self.cut(now);
+        self.state = State::Closing { cause: EdgeCause::Left, again: Again::default(), failed: Some(why) };
+        decided
+    }
+
+    /// It runs and is held.
+    fn awake(&mut self, boot: Option<BootId>) -> Decided<W> {
+        let is_other_run = boot.is_none() || boot != self.boot;
+        if is_other_run {
+            self.proven.clear();
+        }
+        self.boot = boot;
+        self.state = State::Awake;
+        (self.prove_again, self.prove_at) = (PROVE_AGAIN.0, None);
+        let mut decided = self.release();
+        decided.flow = (self.passing > decided.pass.len() as u64).then_some(Flow::Go);
+        decided.is_other_run = is_other_run;
+        decided
+    }
+
+    /// What [`Step::Prove`] came to: these have answered.
+    pub(crate) fn proved(&mut self, answered: &[SocketAddr], now: Timestamp) -> Decided<W> {
+        if !self.is_awake() {
+            return Decided::default();
+        }
+        self.proven.extend(answered);
+        self.prove_at = Some(now + self.prove_again);
+        self.prove_again = (self.prove_again * 2).min(PROVE_AGAIN.1);
+        self.release()
+    }
+
+    fn release(&mut self) -> Decided<W> {
+        let proven = &self.proven;
+        let ready = self.queue.take_if(|waiting| proven.contains(&waiting.target));
+        let pass: Vec<W> = ready.into_iter().map(|waiting| waiting.who).collect();
+        self.passing += pass.len() as u64;
+        Decided { pass, round: self.round, ..Decided::default() }
+    }
+
+    /// A target that had answered does not any more: whoever comes next waits until it does.
+    pub(crate) fn doubt(&mut self, target: SocketAddr) {
+        self.proven.remove(&target);
+    }
+
+    /// The worker is not awake any more.
+    pub(crate) fn slept(&mut self, how: Slept, now: Timestamp) -> Decided<W> {
+        let mut decided = Decided::default();
+        if self.is_awake() {
+            // What was told may be void: a hold ends with the run that it is for.
+            self.state = State::Asking(Again::default());
+            if how == Slept::Asleep {
+                decided.flow = self.cut(now);
+            }
+        }
+        decided
+    }
+
+    /// What was told holds nothing any more.
+    pub(crate) fn lost(&mut self) -> Decided<W> {
+        match self.state {
+            State::Waking(_) | State::Awake => self.state = State::Asking(Again::default()),
+            State::Closed | State::Asking(_) | State::Closing { .. } | State::Refusing { .. } => {}
+        }
+        Decided { flow: (self.passing > 0).then_some(Flow::Stop), ..Decided::default() }
+    }
+}

@@ -1,0 +1,409 @@
+//! A thread that accepts connections and moves their bytes: one epoll loop, no task and no allocation per batch.
+//!
+//! Everything that decides is elsewhere: the gate says who passes, the keeper wakes workers. A pump only asks at
+//! the gate, holds the sockets of those who wait, calls workers and copies. See
+//! `docs/decisions/0009-the-pump.md` for why it is not a task for each connection.
+//!
+//! What must stay true: not a byte is taken from a client before it has passed the gate; past the validity of the
+//! session not a byte moves; a pump never blocks but in `epoll_wait`.
+
+mod accept;
+mod conn;
+mod mailbox;
+mod pipes;
+mod post;
+mod slots;
+mod sweep;
+mod way;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use drowse_core::Timestamp;
+use drowse_wire::control::{Control, EdgeCause};
+use rustix::event::Timespec;
+use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::io::Errno;
+use rustix::net::sockopt;
+
+use crate::door::{Arrived, Door, Pass, Waiter};
+use crate::gate::Visitor;
+use crate::port::Port;
+use crate::queue::Ticket;
+use crate::room::Room;
+use crate::route::Standing;
+use crate::router::{Inside, Now};
+use crate::turned::Turned;
+pub(crate) use conn::Key;
+use conn::{Came, Phase, Side, Watch, Went};
+pub(crate) use mailbox::{Adopted, Letter, Mailbox};
+use slots::{Slots, Token};
+use way::Kit;
+
+/// How many events are fetched at once.
+const EVENTS: usize = 256;
+
+/// How many pipes all pumps of a process have. Each may hold a mebibyte, and beyond 64 MiB the kernel makes them
+/// tiny for whoever is not root.
+const PIPES: usize = 32;
+
+/// What pumps share.
+#[derive(Clone)]
+pub(crate) struct Common {
+    pub(crate) control: Arc<dyn Control>,
+    pub(crate) now: Now,
+    pub(crate) room: Arc<Room>,
+    pub(crate) router: Weak<Inside>,
+}
+
+/// One pump.
+pub(crate) struct Pump {
+    common: Common,
+    mailbox: Arc<Mailbox>,
+    epoll: OwnedFd,
+    ports: HashMap<u64, (Arc<Port>, Arc<OwnedFd>)>,
+    /// Ports at which there was no room for another file: they rest until the next sweep.
+    resting: Vec<u64>,
+    conns: Slots,
+    kit: Kit,
+    /// Connections that could go on.
+    busy: Vec<u32>,
+    /// The time, as of the last return from `epoll_wait`.
+    now: Timestamp,
+    is_valid: bool,
+    sweep_at: Timestamp,
+}
+
+impl Pump {
+    pub(crate) fn new(common: Common, mailbox: Arc<Mailbox>, pumps: usize) -> std::io::Result<Self> {
+        let epoll = epoll::create(CreateFlags::CLOEXEC)?;
+        epoll::add(&epoll, &mailbox.bell, EventData::new_u64(Token::Bell.pack()), EventFlags::IN)?;
+        let now = (common.now)();
+        Ok(Self {
+            common,
+            mailbox,
+            epoll,
+            ports: HashMap::new(),
+            resting: Vec::new(),
+            conns: Slots::default(),
+            kit: Kit::new((PIPES / pumps.max(1)).max(1)),
+            busy: Vec::new(),
+            now,
+            is_valid: true,
+            sweep_at: now,
+        })
+    }
+
+    /// Runs until it is told to end.
+    pub(crate) fn run(mut self) {
+        let mut events: Vec<Event> = Vec::with_capacity(EVENTS);
+        loop {
+            events.clear();
+            let timeout = self.timeout();
+            match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), timeout.as_ref()) {
+                Ok(_) | Err(Errno::INTR) => {}
+                // The descriptor and the buffer are ours: there is nothing else that it could say.
+                Err(_) => return,
+            }
+            self.now = (self.common.now)();
+            self.look_at_validity();
+            let mut has_letters = false;
+            for event in &events {
+                match Token::unpack(event.data.u64()) {
+                    Token::Bell => has_letters = true,
+                    Token::Port(id) => self.accept(id),
+                    Token::Conn(slot, side) => self.happened(slot, side, event.flags),
+                }
+            }
+            for slot in std::mem::take(&mut self.busy) {
+                if let Some(conn) = self.conns.get_mut(slot) {
+                    conn.is_busy = false;
+                    self.go_on(slot);
+                }
+            }
+            if has_letters && self.read_letters() {
+                return;
+            }
+            if self.now >= self.sweep_at {
+                self.sweep();
+            }
+            self.conns.free_places();
+        }
+    }
+
+    /// How long to wait for something to happen.
+    fn timeout(&self) -> Option<Timespec> {
+        if !self.busy.is_empty() {
+            return Some(Timespec { tv_sec: 0, tv_nsec: 0 });
+        }
+        if self.conns.is_empty() && self.resting.is_empty() {
+            return None;
+        }
+        Timespec::try_from(self.sweep_at.since(self.now)).ok()
+    }
+
+    /// Past its validity the router forwards no byte until the hold is back.
+    fn look_at_validity(&mut self) {
+        let is_valid = self.now < self.common.control.valid_until();
+        if self.is_valid && !is_valid && !self.conns.is_empty() {
+            // Every door is stopped, and each goes on when its worker is held again.
+            if let Some(router) = self.common.router.upgrade() {
+                router.lapse();
+            }
+        }
+        let is_back = is_valid && !self.is_valid;
+        self.is_valid = is_valid;
+        if is_back {
+            // What happened meanwhile was noted and not done.
+            for slot in self.conns.slots() {
+                self.go_on(slot);
+            }
+        }
+    }
+
+    /// Something happened to a socket.
+    fn happened(&mut self, slot: u32, side: Side, flags: EventFlags) {
+        let Some(conn) = self.conns.get_mut(slot) else { return };
+        conn.note(side, flags);
+        match conn.phase {
+            Phase::Waiting(ticket) | Phase::Rejoining(ticket) => {
+                // An end alone is none: whoever has half-closed waits for an answer.
+                if flags.intersects(EventFlags::HUP | EventFlags::ERR) && side == Side::Client {
+                    self.give_up(slot, ticket);
+                }
+            }
+            Phase::Dialing { .. } => {
+                if side == Side::Worker && !conn.picked_up(flags) {
+                    return self.call_again(slot);
+                }
+                self.go_on(slot);
+            }
+            Phase::Flowing => self.go_on(slot),
+            Phase::Silent => self.stir(slot, side),
+        }
+    }
+
+    /// Moves what can be moved.
+    fn go_on(&mut self, slot: u32) {
+        let is_valid = self.is_valid;
+        let Some(conn) = self.conns.get_mut(slot).filter(|conn| is_valid && conn.may_flow()) else { return };
+        let went = conn.run(&mut self.kit, self.now);
+        match went {
+            Went::On => {}
+            Went::Busy => {
+                if !conn.is_busy {
+                    conn.is_busy = true;
+                    self.busy.push(slot);
+                }
+            }
+            Went::Dropped => return self.call_again(slot),
+            Went::Over => return self.close(slot),
+        }
+        self.watch(slot);
+    }
+
+    /// Watches for room where there was none.
+    fn watch(&mut self, slot: u32) {
+        let Some(conn) = self.conns.get_mut(slot) else { return };
+        let token = |side| EventData::new_u64(Token::Conn(slot, side).pack());
+        let wants =
+            |is_full: bool, has: Watch| if is_full || has == Watch::InOut { Watch::InOut } else { Watch::In };
+        let wanted = wants(conn.down.is_full, conn.client_watch);
+        if conn.client_watch != wanted {
+            set_watch(&self.epoll, &conn.client, token(Side::Client), conn.client_watch, wanted);
+            conn.client_watch = wanted;
+        }
+        if let Some(worker) = &conn.worker {
+            let wanted = wants(conn.up.is_full, conn.worker_watch);
+            if conn.worker_watch != wanted {
+                set_watch(&self.epoll, worker, token(Side::Worker), conn.worker_watch, wanted);
+                conn.worker_watch = wanted;
+            }
+        }
+    }
+
+    /// A byte came to somebody who does not count: they go back to the gate first. An end is only passed on.
+    fn stir(&mut self, slot: u32, side: Side) {
+        let Some(conn) = self.conns.get_mut(slot) else { return };
+        match conn.peek(side) {
+            Some(true) => {
+                conn.phase = Phase::Rejoining(None);
+                conn.asked_at = self.now;
+                self.arrive(slot);
+            }
+            Some(false) if conn.pass_end_on(side) => self.close(slot),
+            Some(false) | None => {}
+        }
+    }
+
+    /// Asks at the gate for somebody.
+    fn arrive(&mut self, slot: u32) {
+        let Some(conn) = self.conns.get_mut(slot) else { return };
+        let key = Key { slot, turn: conn.turn };
+        let who = Waiter::Pump(Arc::clone(&self.mailbox), key);
+        let door = Arc::clone(&conn.lane.door);
+        let standing = conn.lane.route.rules.standing(conn.from);
+        if standing == Standing::Robot {
+            if !conn.is_robot {
+                conn.is_robot = true;
+                door.robot_came(who);
+            }
+            return self.watch(slot);
+        }
+        let visitor = Visitor {
+            from: conn.from,
+            target: conn.lane.route.target,
+            may_wake: standing == Standing::MayWake,
+            // All in all, however often it has to be called.
+            wait_for: conn.lane.route.rules.wait_for.saturating_sub(self.now.since(conn.asked_at)),
+            who,
+        };
+        match door.arrive(visitor, self.now) {
+            Arrived::Passed(pass) => self.passed(key, Some(pass)),
+            Arrived::Turned(why) => self.turn_away(slot, why),
+            Arrived::Waits(ticket) => {
+                match &mut conn.phase {
+                    Phase::Waiting(waits) | Phase::Rejoining(waits) => *waits = Some(ticket),
+                    Phase::Dialing { .. } | Phase::Flowing | Phase::Silent => {}
+                }
+                self.watch(slot);
+            }
+        }
+    }
+
+    /// The gate lets somebody pass. If they have left meanwhile, so does their pass.
+    fn passed(&mut self, key: Key, pass: Option<Pass>) {
+        let Some(conn) = self.conns.of(key) else { return };
+        match conn.phase {
+            Phase::Waiting(_) => {
+                conn.pass = pass;
+                self.dial(key.slot);
+            }
+            Phase::Rejoining(_) => {
+                conn.pass = pass;
+                conn.phase = Phase::Flowing;
+                conn.last_byte_at = self.now;
+                self.go_on(key.slot);
+            }
+            Phase::Dialing { .. } | Phase::Flowing | Phase::Silent => {}
+        }
+    }
+
+    /// Somebody at the gate is gone.
+    fn give_up(&mut self, slot: u32, ticket: Option<Ticket>) {
+        if let (Some(conn), Some(ticket)) = (self.conns.get_mut(slot), ticket) {
+            conn.lane.door.give_up(ticket, self.now);
+        }
+        self.close(slot);
+    }
+
+    /// Closes, or gives the client back to whoever can tell it why.
+    fn turn_away(&mut self, slot: u32, why: Turned) {
+        if let Some(conn) = self.conns.get_mut(slot)
+            && let Came::FromTask(back) = &mut conn.came
+            && let Some(back) = back.take()
+            && let Ok(client) = conn.client.try_clone()
+        {
+            // Nobody waits for it: it ends.
+            drop(back.send((client, why)));
+        }
+        self.close(slot);
+    }
+
+    /// Ends a connection.
+    fn close(&mut self, slot: u32) {
+        let Some(mut conn) = self.conns.take(slot) else { return };
+        conn.up.drop_held(&mut self.kit);
+        conn.down.drop_held(&mut self.kit);
+        if let Some(pass) = conn.pass.take() {
+            pass.leave(EdgeCause::Left, self.now);
+        }
+        if conn.is_robot {
+            conn.lane.door.robot_left();
+        }
+        if matches!(conn.came, Came::ByPort) {
+            self.common.room.give_back(&conn.lane.door.held);
+        }
+        // The sockets close with it, and are watched no more.
+        drop(conn);
+    }
+
+    /// Reads the mail. True: it is over.
+    fn read_letters(&mut self) -> bool {
+        for letter in self.mailbox.take() {
+            match letter {
+                Letter::Passed(key, pass) => self.passed(key, pass),
+                Letter::Turned(key, why) => {
+                    if self.conns.of(key).is_some() {
+                        self.turn_away(key.slot, why);
+                    }
+                }
+                Letter::Adopt(adopted) => self.adopt(*adopted),
+                Letter::Go(door) => self.each(&door, Self::go_on),
+                Letter::Cut(door) => self.each(&door, |pump, slot| {
+                    let pass = pump.conns.get_mut(slot).and_then(|conn| conn.pass.as_ref());
+                    if pass.is_some_and(Pass::is_cut) {
+                        pump.close(slot);
+                    }
+                }),
+                Letter::CutRobots(door) => self.each(&door, |pump, slot| {
+                    if pump.conns.get_mut(slot).is_some_and(|conn| conn.is_robot) {
+                        pump.close(slot);
+                    }
+                }),
+                Letter::Listen(port, socket) => self.listen(port, socket),
+                Letter::Close(port, done) => {
+                    self.ignore(port);
+                    drop(done);
+                }
+                Letter::CutPort(port) => {
+                    for slot in self.conns.slots() {
+                        if self.conns.get_mut(slot).is_some_and(|conn| conn.port == port) {
+                            self.end(slot);
+                        }
+                    }
+                }
+                Letter::End => return true,
+            }
+        }
+        false
+    }
+
+    /// Does something to all connections of a door.
+    fn each(&mut self, door: &Arc<Door>, mut act: impl FnMut(&mut Self, u32)) {
+        for slot in self.conns.slots() {
+            if self.conns.get_mut(slot).is_some_and(|conn| Arc::ptr_eq(&conn.lane.door, door)) {
+                act(self, slot);
+            }
+        }
+    }
+
+    /// Ends a connection, wherever it stands.
+    fn end(&mut self, slot: u32) {
+        match self.conns.get_mut(slot).map(|conn| conn.phase) {
+            Some(Phase::Waiting(ticket) | Phase::Rejoining(ticket)) => self.give_up(slot, ticket),
+            Some(Phase::Dialing { .. } | Phase::Flowing | Phase::Silent) | None => self.close(slot),
+        }
+    }
+}
+
+/// Has a socket find out that its peer has died without a word: after 30 s of silence it is asked, and after
+/// another 40 s without an answer it is over.
+pub(crate) fn keepalive(socket: &impl AsFd) {
+    // Each is a wish: a socket without it works, and is noticed to be dead later.
+    let _ = sockopt::set_socket_keepalive(socket, true);
+    let _ = sockopt::set_tcp_keepidle(socket, Duration::from_secs(30));
+    let _ = sockopt::set_tcp_keepintvl(socket, Duration::from_secs(10));
+    let _ = sockopt::set_tcp_keepcnt(socket, 4);
+}
+
+fn set_watch(epoll: &OwnedFd, socket: &OwnedFd, token: EventData, has: Watch, wanted: Watch) {
+    // It can fail only for want of memory; the sweep finds whoever is never heard of.
+    let _ = if has == Watch::Nothing {
+        epoll::add(epoll, socket, token, wanted.flags())
+    } else {
+        epoll::modify(epoll, socket, token, wanted.flags())
+    };
+}

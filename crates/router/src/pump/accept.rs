@@ -1,0 +1,170 @@
+//! Letting people in, and calling workers for them.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use drowse_wire::control::EdgeCause;
+use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, acceptfrom_with, connect, socket_with, sockopt};
+
+use super::conn::{Came, Conn, Phase, Watch};
+use super::slots::Token;
+use super::way::Way;
+use super::{Adopted, Pump};
+use crate::port::{Lane, Leading, Port};
+use crate::turned::Turned;
+
+/// How many are let in at a port before others have their turn.
+const AT_ONCE: usize = 64;
+
+/// How long a worker may take to pick up. One that is awake and has answered before does so within microseconds.
+pub(super) const DIAL_FOR: Duration = Duration::from_secs(5);
+
+const FLAGS: SocketFlags = SocketFlags::NONBLOCK.union(SocketFlags::CLOEXEC);
+
+impl Pump {
+    /// Takes on a port.
+    pub(super) fn listen(&mut self, port: Arc<Port>, socket: Arc<OwnedFd>) {
+        let token = EventData::new_u64(Token::Port(port.id).pack());
+        // One pump is enough for one connection.
+        let flags = EventFlags::IN | EventFlags::EXCLUSIVE;
+        if epoll::add(&self.epoll, &socket, token, flags).is_ok() {
+            self.ports.insert(port.id, (port, socket));
+        }
+    }
+
+    /// Lets go of a port.
+    pub(super) fn ignore(&mut self, id: u64) {
+        self.resting.retain(|resting| *resting != id);
+        if let Some((_, socket)) = self.ports.remove(&id) {
+            // It may be open elsewhere, so it would still be watched.
+            let _ = epoll::delete(&self.epoll, &socket);
+        }
+    }
+
+    /// Somebody knocks at a port.
+    pub(super) fn accept(&mut self, id: u64) {
+        let Some((port, socket)) = self.ports.get(&id).cloned() else { return };
+        for _ in 0..AT_ONCE {
+            match acceptfrom_with(&socket, FLAGS) {
+                Ok((client, from)) => {
+                    let from = from.and_then(|from| SocketAddr::try_from(from).ok());
+                    let from = from.map_or(IpAddr::from([0; 4]), |from| from.ip().to_canonical());
+                    match port.leading() {
+                        Leading::Straight(lane) => self.let_in(port.id, lane, client, from),
+                        Leading::AsTheySay(leads) => {
+                            if let Some(router) = self.common.router.upgrade() {
+                                router.listen_to(&port, leads, client, from);
+                            }
+                        }
+                    }
+                }
+                Err(Errno::AGAIN) => return,
+                // They were gone before they were let in.
+                Err(Errno::INTR | Errno::CONNABORTED | Errno::PROTO | Errno::PERM) => {}
+                Err(_) => {
+                    // No file or no memory: if it stayed watched, it would call without end.
+                    let _ = epoll::delete(&self.epoll, &socket);
+                    self.resting.push(id);
+                    return;
+                }
+            }
+        }
+    }
+
+    fn let_in(&mut self, port: u64, lane: Arc<Lane>, client: OwnedFd, from: IpAddr) {
+        if !self.common.room.take(&lane.door.held) {
+            lane.door.turned_away();
+            return;
+        }
+        let conn = self.stranger(port, lane, client, from);
+        let slot = self.conns.put(conn);
+        self.arrive(slot);
+    }
+
+    /// Lets somebody in who has been listened to.
+    pub(super) fn adopt(&mut self, adopted: Adopted) {
+        let Adopted { client, said, from, lane, port, back } = adopted;
+        let mut conn = self.stranger(port, lane, client, from);
+        conn.up = Way::of_somebody_who_said(said, &mut self.kit);
+        conn.came = Came::FromTask(Some(back));
+        let slot = self.conns.put(conn);
+        self.arrive(slot);
+    }
+
+    fn stranger(&self, port: u64, lane: Arc<Lane>, client: OwnedFd, from: IpAddr) -> Box<Conn> {
+        Box::new(Conn {
+            turn: 0,
+            phase: Phase::Waiting(None),
+            pass: None,
+            is_robot: false,
+            from,
+            port,
+            lane,
+            client,
+            worker: None,
+            up: Way::of_a_stranger(),
+            down: Way::default(),
+            sent: None,
+            came_at: self.now,
+            asked_at: self.now,
+            last_byte_at: self.now,
+            client_watch: Watch::Nothing,
+            worker_watch: Watch::Nothing,
+            is_kept_alive: false,
+            is_busy: false,
+            came: Came::ByPort,
+        })
+    }
+
+    /// Calls the worker for somebody who has passed, and begins to move bytes.
+    pub(super) fn dial(&mut self, slot: u32) {
+        let Some(conn) = self.conns.get_mut(slot) else { return };
+        let target = conn.lane.route.target;
+        let family = if target.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+        let Ok(worker) = socket_with(family, SocketType::STREAM, FLAGS, None) else {
+            return self.close(slot);
+        };
+        // Small answers are not held back for more: the worker and the client decide that for themselves.
+        let _ = sockopt::set_tcp_nodelay(&worker, true);
+        match connect(&worker, &target) {
+            Ok(()) | Err(Errno::INPROGRESS) => {}
+            Err(_) => return self.call_again(slot),
+        }
+        conn.worker = Some(worker);
+        conn.phase = Phase::Dialing { since: self.now };
+        conn.sent = (self.now < conn.lane.door.replay_until()).then(Vec::new);
+        // On the same machine it has picked up already, and what the client has said can be sent at once.
+        self.go_on(slot);
+        self.watch(slot);
+    }
+
+    /// The worker did not pick up, or hung up before it had ever said a word: it is called again as soon as the
+    /// gate says that it answers.
+    pub(super) fn call_again(&mut self, slot: u32) {
+        let now = self.now;
+        let Some(conn) = self.conns.get_mut(slot) else { return };
+        conn.worker = None;
+        conn.worker_watch = Watch::Nothing;
+        let sent = conn.sent.take().unwrap_or_default();
+        conn.up.replay(sent, &mut self.kit);
+        conn.down.begin_anew(&mut self.kit);
+        conn.lane.door.doubt(conn.lane.route.target);
+        conn.phase = Phase::Waiting(None);
+        let pass = conn.pass.take();
+        let waited_for = conn.lane.route.rules.wait_for;
+        let is_late = now.since(conn.asked_at) >= waited_for;
+        if is_late {
+            self.turn_away(slot, Turned::Late { waited_for });
+        } else {
+            self.arrive(slot);
+        }
+        // Not before it counts at the gate again: the hold is never given back in between.
+        if let Some(pass) = pass {
+            pass.leave(EdgeCause::Left, now);
+        }
+    }
+}

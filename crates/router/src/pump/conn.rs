@@ -1,0 +1,249 @@
+//! One connection in a pump: where it stands, and its two sockets.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use drowse_core::Timestamp;
+use rustix::event::epoll::EventFlags;
+use rustix::fd::OwnedFd;
+use rustix::net::{RecvFlags, recv, sockopt};
+use tokio::sync::oneshot;
+
+use super::way::{Kit, Ran, Stopped, Terms, Way, is_refusal};
+use crate::door::{Door, Pass};
+use crate::port::Lane;
+use crate::queue::Ticket;
+use crate::turned::Turned;
+
+/// How much a client may have said to a worker that has not answered yet in its present run, so that it can be
+/// said again.
+const REPLAY_AT_MOST: usize = 64 << 10;
+
+/// Which of the two sockets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    Client,
+    Worker,
+}
+
+/// A place in a pump, and whose turn it is there: what arrives for somebody who has left finds nobody.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Key {
+    pub(super) slot: u32,
+    pub(super) turn: u32,
+}
+
+/// How it came to be here.
+#[derive(Debug)]
+pub(super) enum Came {
+    /// By a port, and it has taken a place.
+    ByPort,
+    /// From a task that has listened to it first and has its place; it gets the client back if that is turned away.
+    FromTask(Option<oneshot::Sender<(OwnedFd, Turned)>>),
+}
+
+/// Where it stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// At the gate. Its bytes wait in the socket.
+    Waiting(Option<Ticket>),
+    /// The worker has been called and has not picked up.
+    Dialing { since: Timestamp },
+    /// Bytes move.
+    Flowing,
+    /// It has been silent for so long that it does not count. The first byte sends it back to the gate.
+    Silent,
+    /// At the gate again.
+    Rejoining(Option<Ticket>),
+}
+
+/// One connection.
+#[derive(Debug)]
+pub(super) struct Conn {
+    pub(super) turn: u32,
+    pub(super) phase: Phase,
+    /// That it counts. Not while it waits and counts at the gate, not when it has fallen silent, and never if it is
+    /// a robot's.
+    pub(super) pass: Option<Pass>,
+    pub(super) is_robot: bool,
+    pub(super) from: IpAddr,
+    /// By which port it came.
+    pub(super) port: u64,
+    pub(super) lane: Arc<Lane>,
+    pub(super) client: OwnedFd,
+    pub(super) worker: Option<OwnedFd>,
+    /// From the client to the worker.
+    pub(super) up: Way,
+    /// From the worker to the client.
+    pub(super) down: Way,
+    /// What was sent to a worker that has not answered yet in its present run.
+    pub(super) sent: Option<Vec<u8>>,
+    pub(super) came_at: Timestamp,
+    /// Since when it wants the worker: since it came, or since it is silent no more.
+    pub(super) asked_at: Timestamp,
+    pub(super) last_byte_at: Timestamp,
+    /// What the sockets are watched for.
+    pub(super) client_watch: Watch,
+    pub(super) worker_watch: Watch,
+    pub(super) is_kept_alive: bool,
+    /// It is on the list of those who could go on.
+    pub(super) is_busy: bool,
+    pub(super) came: Came,
+}
+
+/// What a socket is watched for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Watch {
+    Nothing,
+    /// For what comes in.
+    In,
+    /// And for room to send.
+    InOut,
+}
+
+impl Watch {
+    /// Changes are told once: a socket that is left alone does not call again and again.
+    pub(super) fn flags(self) -> EventFlags {
+        let flags = EventFlags::IN | EventFlags::RDHUP | EventFlags::PRI | EventFlags::ET;
+        match self {
+            Self::Nothing => EventFlags::empty(),
+            Self::In => flags,
+            Self::InOut => flags | EventFlags::OUT,
+        }
+    }
+}
+
+/// What came of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Went {
+    /// It waits for a socket.
+    On,
+    /// It could go on: others first.
+    Busy,
+    /// Both directions have ended, or one side is gone.
+    Over,
+    /// The worker did not pick up, or it has not answered yet in its present run and hung up: it is called again.
+    Dropped,
+}
+
+impl Conn {
+    /// Takes in what the kernel says about a socket.
+    pub(super) fn note(&mut self, side: Side, flags: EventFlags) {
+        let (from_here, to_here) = match side {
+            Side::Client => (&mut self.up, &mut self.down),
+            Side::Worker => (&mut self.down, &mut self.up),
+        };
+        let is_gone = flags.intersects(EventFlags::HUP | EventFlags::ERR);
+        if is_gone || flags.intersects(EventFlags::IN | EventFlags::RDHUP) {
+            from_here.is_readable = true;
+        }
+        if is_gone || flags.contains(EventFlags::RDHUP) {
+            from_here.is_closing = true;
+        }
+        if flags.contains(EventFlags::PRI) {
+            from_here.is_urgent = true;
+        }
+        if is_gone || flags.contains(EventFlags::OUT) {
+            to_here.is_full = false;
+        }
+    }
+
+    /// Moves what can be moved, both ways.
+    pub(super) fn run(&mut self, kit: &mut Kit, now: Timestamp) -> Went {
+        let Some(worker) = &self.worker else { return Went::On };
+        // Whoever has half-closed has said everything: a worker that then closes has perhaps heard it all.
+        let may_call_again =
+            self.sent.is_some() && !self.up.has_heard_end() && now < self.lane.door.replay_until();
+        let terms = Terms { sent: self.sent.as_mut(), is_last: self.down.is_over(), holds_end: false };
+        let up = self.up.run(&self.client, worker, kit, terms);
+        let terms = Terms { sent: None, is_last: self.up.is_over(), holds_end: may_call_again };
+        let mut down = self.down.run(worker, &self.client, kit, terms);
+        if up.moved + down.moved > 0 {
+            // Whoever takes or gives a byte has picked up.
+            if let Phase::Dialing { .. } = self.phase {
+                self.phase = Phase::Flowing;
+            }
+            self.last_byte_at = now;
+            Door::moved(&self.lane.door, up.moved, down.moved);
+        }
+        if down.moved > 0 && self.sent.take().is_some() {
+            self.lane.door.has_answered();
+            // An end that came with the first answer was held back for nothing.
+            let terms = Terms { sent: None, is_last: self.up.is_over(), holds_end: false };
+            let rest = self.down.run(worker, &self.client, kit, terms);
+            down = Ran { moved: down.moved, stopped: rest.stopped };
+        }
+        let is_dialing = matches!(self.phase, Phase::Dialing { .. });
+        if is_dialing && up.stopped == Stopped::SinkRefused {
+            return Went::Dropped;
+        }
+        let is_sink_gone = matches!(up.stopped, Stopped::SinkGone | Stopped::SinkRefused);
+        let hung_up = is_sink_gone
+            || down.stopped == Stopped::SourceGone
+            || (may_call_again && self.down.has_heard_end());
+        if hung_up && may_call_again && self.sent.is_some() {
+            return Went::Dropped;
+        }
+        if self.sent.as_ref().is_some_and(|sent| sent.len() > REPLAY_AT_MOST) {
+            // Too much to be said again: from here on it is as it is.
+            self.sent = None;
+        }
+        if is_sink_gone {
+            // It may have answered before it stopped listening.
+            self.up.give_up(kit);
+        }
+        let is_gone = up.stopped == Stopped::SourceGone
+            || matches!(down.stopped, Stopped::SourceGone | Stopped::SinkGone | Stopped::SinkRefused);
+        if is_gone || (self.up.is_over() && self.down.is_over()) {
+            return Went::Over;
+        }
+        if up.stopped == Stopped::HasMore || down.stopped == Stopped::HasMore { Went::Busy } else { Went::On }
+    }
+
+    /// What is next in a socket, without taking it: `Some(true)` bytes, `Some(false)` the end.
+    pub(super) fn peek(&self, side: Side) -> Option<bool> {
+        let socket = match side {
+            Side::Client => &self.client,
+            Side::Worker => self.worker.as_ref()?,
+        };
+        let mut byte = [0_u8; 1];
+        match recv(socket, &mut byte[..], RecvFlags::PEEK | RecvFlags::DONTWAIT) {
+            Ok((0, _)) => Some(false),
+            Ok(_) => Some(true),
+            Err(rustix::io::Errno::AGAIN) => None,
+            Err(_) => Some(false),
+        }
+    }
+
+    /// Passes an end on without moving a byte. True: both directions are over.
+    pub(super) fn pass_end_on(&mut self, side: Side) -> bool {
+        let (way, sink) = match side {
+            Side::Client => (&mut self.up, self.worker.as_ref()),
+            Side::Worker => (&mut self.down, Some(&self.client)),
+        };
+        if let Some(sink) = sink {
+            way.pass_end_on(sink);
+        }
+        self.up.is_over() && self.down.is_over()
+    }
+
+    /// Whether the worker has picked up, as far as the kernel says. It may have hung up again.
+    pub(super) fn picked_up(&mut self, flags: EventFlags) -> bool {
+        if flags.intersects(EventFlags::HUP | EventFlags::ERR)
+            && let Some(worker) = &self.worker
+            && let Ok(Err(error)) = sockopt::socket_error(worker)
+            && is_refusal(error)
+        {
+            return false;
+        }
+        self.phase = Phase::Flowing;
+        true
+    }
+
+    /// Whether bytes may move at all.
+    pub(super) fn may_flow(&self) -> bool {
+        matches!(self.phase, Phase::Flowing | Phase::Dialing { .. })
+            && !self.lane.door.is_stopped.load(Ordering::Acquire)
+    }
+}

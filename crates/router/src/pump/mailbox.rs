@@ -1,0 +1,79 @@
+//! How a pump is told something by others: a list, and a bell that wakes it.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::fd::OwnedFd;
+use tokio::sync::{mpsc, oneshot};
+
+use super::conn::Key;
+use super::post::Post;
+use crate::door::{Door, Pass};
+use crate::port::{Lane, Port};
+use crate::turned::Turned;
+
+/// What a pump is told.
+#[derive(Debug)]
+pub(crate) enum Letter {
+    /// Somebody at a gate may pass; `None`: uncounted.
+    Passed(Key, Option<Pass>),
+    /// Somebody at a gate is turned away.
+    Turned(Key, Turned),
+    /// Somebody comes who was listened to elsewhere.
+    Adopt(Box<Adopted>),
+    /// Those of a door go on.
+    Go(Arc<Door>),
+    /// Those of a door end whose round is over.
+    Cut(Arc<Door>),
+    /// The robots of a door end.
+    CutRobots(Arc<Door>),
+    /// Another port.
+    Listen(Arc<Port>, Arc<OwnedFd>),
+    /// Nobody comes in by a port any more. Whoever waits for that is told when the sender is dropped.
+    Close(u64, mpsc::Sender<()>),
+    /// Those who came in by a port end.
+    CutPort(u64),
+    /// It is over.
+    End,
+}
+
+/// Somebody who was listened to before they were led.
+#[derive(Debug)]
+pub(crate) struct Adopted {
+    pub(crate) client: OwnedFd,
+    /// What they have said already.
+    pub(crate) said: Vec<u8>,
+    pub(crate) from: IpAddr,
+    pub(crate) lane: Arc<Lane>,
+    /// By which port they came.
+    pub(crate) port: u64,
+    /// Gets the client back if it is turned away, and is dropped when all is over.
+    pub(crate) back: oneshot::Sender<(OwnedFd, Turned)>,
+}
+
+/// The mailbox of one pump.
+#[derive(Debug)]
+pub(crate) struct Mailbox {
+    post: Post<Letter>,
+    pub(super) bell: OwnedFd,
+}
+
+impl Mailbox {
+    pub(crate) fn new() -> std::io::Result<Self> {
+        Ok(Self { post: Post::new(), bell: eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)? })
+    }
+
+    pub(crate) fn post(&self, letter: Letter) {
+        if self.post.leave(letter) {
+            // It can fail only when it rings already.
+            let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
+        }
+    }
+
+    pub(super) fn take(&self) -> Vec<Letter> {
+        let mut count = [0; 8];
+        let _ = rustix::io::read(&self.bell, &mut count);
+        self.post.take()
+    }
+}

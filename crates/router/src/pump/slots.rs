@@ -1,0 +1,115 @@
+//! The places of a pump's connections, and how the kernel names them.
+
+use super::conn::{Conn, Key, Side};
+
+/// What an event is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Token {
+    Bell,
+    Port(u64),
+    Conn(u32, Side),
+}
+
+const PORT: u64 = 1 << 63;
+
+impl Token {
+    pub(super) fn pack(self) -> u64 {
+        match self {
+            Self::Bell => u64::MAX,
+            Self::Port(id) => PORT | id,
+            Self::Conn(slot, side) => u64::from(slot) << 1 | u64::from(side == Side::Worker),
+        }
+    }
+
+    pub(super) fn unpack(packed: u64) -> Self {
+        if packed == u64::MAX {
+            Self::Bell
+        } else if packed & PORT != 0 {
+            Self::Port(packed & !PORT)
+        } else {
+            let side = if packed & 1 == 0 { Side::Client } else { Side::Worker };
+            Self::Conn(u32::try_from(packed >> 1).unwrap_or(u32::MAX), side)
+        }
+    }
+}
+
+/// The places. One that was left is not given away before the round of events is over: what is still to be read
+/// in that round is about whoever left.
+#[derive(Debug, Default)]
+pub(super) struct Slots {
+    places: Vec<Place>,
+    free: Vec<u32>,
+    left: Vec<u32>,
+    taken: usize,
+}
+
+#[derive(Debug, Default)]
+struct Place {
+    turn: u32,
+    conn: Option<Box<Conn>>,
+}
+
+impl Slots {
+    pub(super) fn is_empty(&self) -> bool {
+        self.taken == 0
+    }
+
+    /// Puts a connection into a place. It learns its turn there.
+    pub(super) fn put(&mut self, mut conn: Box<Conn>) -> u32 {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.places.push(Place::default());
+            u32::try_from(self.places.len() - 1).expect("there are fewer files than that")
+        });
+        let place = &mut self.places[slot as usize];
+        place.turn = place.turn.wrapping_add(1);
+        conn.turn = place.turn;
+        place.conn = Some(conn);
+        self.taken += 1;
+        slot
+    }
+
+    pub(super) fn get_mut(&mut self, slot: u32) -> Option<&mut Conn> {
+        self.places.get_mut(slot as usize)?.conn.as_deref_mut()
+    }
+
+    /// Whoever is meant, if they are still there.
+    pub(super) fn of(&mut self, key: Key) -> Option<&mut Conn> {
+        self.get_mut(key.slot).filter(|conn| conn.turn == key.turn)
+    }
+
+    pub(super) fn take(&mut self, slot: u32) -> Option<Box<Conn>> {
+        let conn = self.places.get_mut(slot as usize)?.conn.take()?;
+        self.left.push(slot);
+        self.taken -= 1;
+        Some(conn)
+    }
+
+    pub(super) fn free_places(&mut self) {
+        self.free.append(&mut self.left);
+    }
+
+    /// All places that are taken.
+    pub(super) fn slots(&self) -> Vec<u32> {
+        let taken = self.places.iter().zip(0..).filter(|(place, _)| place.conn.is_some());
+        taken.map(|(_, slot)| slot).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_comes_back_as_it_was() {
+        for token in [
+            Token::Bell,
+            Token::Port(0),
+            Token::Port(7),
+            Token::Conn(0, Side::Client),
+            Token::Conn(0, Side::Worker),
+            Token::Conn(u32::MAX, Side::Worker),
+        ] {
+            assert_eq!(Token::unpack(token.pack()), token);
+        }
+    }
+}

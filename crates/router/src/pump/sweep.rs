@@ -1,0 +1,78 @@
+//! What is looked at from time to time: silence, workers that do not pick up, ports that rest.
+
+use std::time::Duration;
+
+use drowse_wire::control::EdgeCause;
+use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::net::getpeername;
+
+use super::accept::DIAL_FOR;
+use super::conn::Phase;
+use super::slots::Token;
+use super::{Pump, keepalive};
+
+/// How often.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// And how often at most, when silence is short.
+const EVERY_AT_MOST: Duration = Duration::from_millis(50);
+
+/// A connection that has lived this long is worth the calls that make it find out when its peer has died.
+const KEEP_ALIVE_AFTER: Duration = Duration::from_secs(10);
+
+impl Pump {
+    pub(super) fn sweep(&mut self) {
+        let mut next = EVERY;
+        for slot in self.conns.slots() {
+            next = next.min(self.sweep_one(slot));
+        }
+        self.sweep_at = self.now + next.max(EVERY_AT_MOST);
+        for id in std::mem::take(&mut self.resting) {
+            if let Some((_, socket)) = self.ports.get(&id) {
+                let token = EventData::new_u64(Token::Port(id).pack());
+                let _ = epoll::add(&self.epoll, socket, token, EventFlags::IN | EventFlags::EXCLUSIVE);
+            }
+        }
+    }
+
+    /// Looks at one connection, and says when to look again.
+    fn sweep_one(&mut self, slot: u32) -> Duration {
+        let now = self.now;
+        let Some(conn) = self.conns.get_mut(slot) else { return EVERY };
+        if !conn.is_kept_alive && now.since(conn.came_at) >= KEEP_ALIVE_AFTER {
+            conn.is_kept_alive = true;
+            // The client's socket has it from the port.
+            if let Some(worker) = &conn.worker {
+                keepalive(worker);
+            }
+        }
+        match conn.phase {
+            Phase::Dialing { since } if now.since(since) >= DIAL_FOR => {
+                let is_connected = conn.worker.as_ref().is_some_and(|worker| getpeername(worker).is_ok());
+                if is_connected {
+                    conn.phase = Phase::Flowing;
+                } else {
+                    self.call_again(slot);
+                }
+                EVERY
+            }
+            Phase::Flowing => self.listen_for_silence(slot),
+            Phase::Dialing { .. } | Phase::Waiting(_) | Phase::Silent | Phase::Rejoining(_) => EVERY,
+        }
+    }
+
+    /// Whoever has been silent for long enough does not count any more.
+    fn listen_for_silence(&mut self, slot: u32) -> Duration {
+        let Some(conn) = self.conns.get_mut(slot) else { return EVERY };
+        let Some(idle) = conn.lane.door.connection_idle() else { return EVERY };
+        let silent_for = self.now.since(conn.last_byte_at);
+        if silent_for < idle {
+            return idle.saturating_sub(silent_for);
+        }
+        if let Some(pass) = conn.pass.take() {
+            conn.phase = Phase::Silent;
+            pass.leave(EdgeCause::FellSilent, self.now);
+        }
+        EVERY
+    }
+}

@@ -1,0 +1,383 @@
+//! One direction of a connection: what comes out of one socket goes into the other, to the end.
+//!
+//! Small transfers are read into a buffer that all connections of a pump share and written at once; only what the
+//! other side does not take is kept. Where the buffer is filled again and again it is bulk, and bulk goes through
+//! a pipe without being looked at.
+//!
+//! The sockets tell of changes once (edge-triggered), so whatever is not known to be exhausted has to be tried.
+
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown};
+use rustix::pipe::{SpliceFlags, splice};
+
+use super::pipes::{PIPE_BYTES, Pipe, Pipes};
+
+/// How much is read at once.
+pub(super) const BUFFER: usize = 64 << 10;
+
+/// How much is read at once while much is held for those who are slow.
+const BUFFER_WHEN_FULL: usize = 4 << 10;
+
+/// When so much is held by one pump, less is read at once: with ten thousand slow readers memory stays bounded.
+const HELD_AT_MOST: usize = 16 << 20;
+
+/// After so many full buffers in a row it is bulk.
+const BULK_AFTER: u8 = 2;
+
+/// How often somebody is served before others have their turn.
+const TURNS: u32 = 16;
+
+/// What the connections of a pump share.
+#[derive(Debug)]
+pub(super) struct Kit {
+    buffer: Box<[u8]>,
+    pipes: Pipes,
+    /// Read and not yet written, in buffers of their own.
+    held: usize,
+}
+
+impl Kit {
+    pub(super) fn new(pipes: usize) -> Self {
+        Self { buffer: vec![0; BUFFER].into(), pipes: Pipes::new(pipes), held: 0 }
+    }
+}
+
+/// What was read and not yet written.
+#[derive(Debug, Default)]
+enum Held {
+    #[default]
+    Nothing,
+    Bytes {
+        bytes: Vec<u8>,
+        from: usize,
+    },
+    InPipe {
+        pipe: Pipe,
+        len: usize,
+    },
+}
+
+/// How far the end has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum End {
+    #[default]
+    Open,
+    /// The source has said its last.
+    Heard,
+    /// And the sink has been told.
+    PassedOn,
+}
+
+/// One direction.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is what the kernel last said about one of the sockets"
+)]
+#[derive(Debug, Default)]
+pub(super) struct Way {
+    held: Held,
+    end: End,
+    /// The source may have something.
+    pub(super) is_readable: bool,
+    /// The source will say nothing after what it has.
+    pub(super) is_closing: bool,
+    /// The sink takes no more until it says so.
+    pub(super) is_full: bool,
+    /// Urgent data came: a read may then stop short of what there is.
+    pub(super) is_urgent: bool,
+    full_reads: u8,
+}
+
+/// What a run is told about the rest of the connection.
+#[derive(Debug, Default)]
+pub(super) struct Terms<'a> {
+    /// Gets a copy of what the sink takes.
+    pub(super) sent: Option<&'a mut Vec<u8>>,
+    /// The other direction is over, and so is all with this one: nobody needs to be told of the end but by
+    /// closing.
+    pub(super) is_last: bool,
+    /// The end is not passed on yet.
+    pub(super) holds_end: bool,
+}
+
+/// What came of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Ran {
+    /// So many bytes were taken by the sink.
+    pub(super) moved: u64,
+    pub(super) stopped: Stopped,
+}
+
+/// Why a run stopped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Stopped {
+    /// A socket has to change first, or it is over.
+    #[default]
+    Waits,
+    /// It could go on: others first.
+    HasMore,
+    /// The source is gone without an end.
+    SourceGone,
+    /// The sink takes nothing any more.
+    SinkGone,
+    /// The sink never picked up.
+    SinkRefused,
+}
+
+enum Failed {
+    Source,
+    Sink(Errno),
+}
+
+/// Whether this is how a call ends that was not answered.
+pub(super) fn is_refusal(error: Errno) -> bool {
+    [
+        Errno::CONNREFUSED,
+        Errno::TIMEDOUT,
+        Errno::HOSTUNREACH,
+        Errno::NETUNREACH,
+        Errno::HOSTDOWN,
+        Errno::NETDOWN,
+        Errno::ADDRNOTAVAIL,
+    ]
+    .contains(&error)
+}
+
+impl Way {
+    /// One whose source may have spoken before it was watched, which is not told of.
+    pub(super) fn of_a_stranger() -> Self {
+        Self { is_readable: true, ..Self::default() }
+    }
+
+    /// One whose source has already said something.
+    pub(super) fn of_somebody_who_said(bytes: Vec<u8>, kit: &mut Kit) -> Self {
+        let mut way = Self::of_a_stranger();
+        way.replay(bytes, kit);
+        way
+    }
+
+    /// The end was heard and passed on.
+    pub(super) fn is_over(&self) -> bool {
+        self.end == End::PassedOn
+    }
+
+    /// The source has said its last.
+    pub(super) fn has_heard_end(&self) -> bool {
+        self.end != End::Open
+    }
+
+    /// Moves what can be moved.
+    pub(super) fn run(&mut self, source: &OwnedFd, sink: &OwnedFd, kit: &mut Kit, terms: Terms<'_>) -> Ran {
+        let mut ran = Ran::default();
+        ran.stopped = match self.turns(source, sink, kit, terms, &mut ran.moved) {
+            Ok(stopped) => stopped,
+            Err(Failed::Source) => Stopped::SourceGone,
+            Err(Failed::Sink(error)) if is_refusal(error) => Stopped::SinkRefused,
+            Err(Failed::Sink(_)) => Stopped::SinkGone,
+        };
+        ran
+    }
+
+    fn turns(
+        &mut self,
+        source: &OwnedFd,
+        sink: &OwnedFd,
+        kit: &mut Kit,
+        mut terms: Terms<'_>,
+        moved: &mut u64,
+    ) -> Result<Stopped, Failed> {
+        for _ in 0..TURNS {
+            if self.is_full || self.is_over() {
+                return Ok(Stopped::Waits);
+            }
+            *moved += self.write_held(sink, kit, terms.sent.as_deref_mut())?;
+            if self.is_full {
+                return Ok(Stopped::Waits);
+            }
+            if self.end == End::Heard {
+                if !terms.holds_end {
+                    if !terms.is_last {
+                        // Whoever is gone needs not be told.
+                        let _ = shutdown(sink, Shutdown::Write);
+                    }
+                    self.end = End::PassedOn;
+                }
+                return Ok(Stopped::Waits);
+            }
+            if !self.is_readable {
+                return Ok(Stopped::Waits);
+            }
+            let is_bulk = self.full_reads >= BULK_AFTER && terms.sent.is_none();
+            if let Some(pipe) = is_bulk.then(|| kit.pipes.take()).flatten() {
+                self.read_into_pipe(source, pipe, kit)?;
+            } else {
+                *moved += self.read_and_write(source, sink, kit, terms.sent.as_deref_mut())?;
+            }
+        }
+        Ok(Stopped::HasMore)
+    }
+
+    /// Writes what is held: all of it, or until the sink is full.
+    fn write_held(
+        &mut self,
+        sink: &OwnedFd,
+        kit: &mut Kit,
+        sent: Option<&mut Vec<u8>>,
+    ) -> Result<u64, Failed> {
+        match &mut self.held {
+            Held::Nothing => Ok(0),
+            Held::Bytes { bytes, from } => {
+                let took = match send(sink, &bytes[*from..], SendFlags::NOSIGNAL) {
+                    Ok(took) => took,
+                    Err(Errno::AGAIN) => 0,
+                    Err(error) => return Err(Failed::Sink(error)),
+                };
+                if let Some(sent) = sent {
+                    sent.extend_from_slice(&bytes[*from..*from + took]);
+                }
+                *from += took;
+                if *from < bytes.len() {
+                    self.is_full = true;
+                } else {
+                    kit.held -= bytes.len();
+                    self.held = Held::Nothing;
+                }
+                Ok(took as u64)
+            }
+            Held::InPipe { pipe, len } => {
+                let before = *len;
+                while *len > 0 {
+                    match splice(&pipe.out, None, sink, None, *len, SpliceFlags::NONBLOCK) {
+                        Ok(took) => *len -= took,
+                        Err(Errno::AGAIN) => {
+                            self.is_full = true;
+                            return Ok((before - *len) as u64);
+                        }
+                        Err(error) => return Err(Failed::Sink(error)),
+                    }
+                }
+                if let Held::InPipe { pipe, .. } = std::mem::take(&mut self.held) {
+                    kit.pipes.give_back(pipe);
+                }
+                Ok(before as u64)
+            }
+        }
+    }
+
+    fn read_into_pipe(&mut self, source: &OwnedFd, pipe: Pipe, kit: &mut Kit) -> Result<(), Failed> {
+        match splice(source, None, &pipe.into, None, PIPE_BYTES, SpliceFlags::NONBLOCK) {
+            Ok(0) => self.end = End::Heard,
+            Ok(len) => {
+                if len < BUFFER / 4 {
+                    // It has become a trickle, for which a buffer is better.
+                    self.full_reads = 0;
+                }
+                self.held = Held::InPipe { pipe, len };
+                return Ok(());
+            }
+            Err(Errno::AGAIN) => self.is_readable = false,
+            Err(_) => {
+                kit.pipes.give_back(pipe);
+                return Err(Failed::Source);
+            }
+        }
+        kit.pipes.give_back(pipe);
+        Ok(())
+    }
+
+    fn read_and_write(
+        &mut self,
+        source: &OwnedFd,
+        sink: &OwnedFd,
+        kit: &mut Kit,
+        sent: Option<&mut Vec<u8>>,
+    ) -> Result<u64, Failed> {
+        let size = if kit.held > HELD_AT_MOST { BUFFER_WHEN_FULL } else { BUFFER };
+        let buffer = &mut kit.buffer[..size];
+        let read = match recv(source, &mut *buffer, RecvFlags::empty()) {
+            Ok((0, _)) => {
+                self.end = End::Heard;
+                return Ok(0);
+            }
+            Ok((read, _)) => read,
+            Err(Errno::AGAIN) => {
+                self.is_readable = false;
+                return Ok(0);
+            }
+            Err(_) => return Err(Failed::Source),
+        };
+        if read == size {
+            self.full_reads = self.full_reads.saturating_add(1);
+        } else if !self.is_urgent {
+            self.full_reads = 0;
+            // Less than asked for: there is no more. If the end had been announced before this read, then what
+            // was read is all there will ever be, and the end need not be read by itself.
+            self.is_readable = false;
+            if self.is_closing {
+                self.end = End::Heard;
+            }
+        }
+        let bytes = &buffer[..read];
+        let took = match send(sink, bytes, SendFlags::NOSIGNAL) {
+            Ok(took) => took,
+            Err(Errno::AGAIN) => 0,
+            Err(error) => return Err(Failed::Sink(error)),
+        };
+        if let Some(sent) = sent {
+            sent.extend_from_slice(&bytes[..took]);
+        }
+        if took < read {
+            let bytes = bytes[took..].to_vec();
+            kit.held += bytes.len();
+            self.held = Held::Bytes { bytes, from: 0 };
+            self.is_full = true;
+        }
+        Ok(took as u64)
+    }
+
+    /// Whatever was sent has to be sent again, to another sink.
+    pub(super) fn replay(&mut self, mut sent: Vec<u8>, kit: &mut Kit) {
+        if let Held::Bytes { bytes, from } = &self.held {
+            kit.held -= bytes.len();
+            sent.extend_from_slice(&bytes[*from..]);
+        }
+        self.is_full = false;
+        if self.end == End::PassedOn {
+            self.end = End::Heard;
+        }
+        if !sent.is_empty() {
+            kit.held += sent.len();
+            self.held = Held::Bytes { bytes: sent, from: 0 };
+        }
+    }
+
+    /// Nothing is moved any more.
+    pub(super) fn drop_held(&mut self, kit: &mut Kit) {
+        match std::mem::take(&mut self.held) {
+            Held::Nothing => {}
+            Held::Bytes { bytes, .. } => kit.held -= bytes.len(),
+            Held::InPipe { .. } => kit.pipes.lost(),
+        }
+    }
+
+    /// The source has said its last, and nothing is held.
+    pub(super) fn pass_end_on(&mut self, sink: &OwnedFd) {
+        if !self.is_over() {
+            let _ = shutdown(sink, Shutdown::Write);
+            self.end = End::PassedOn;
+        }
+    }
+
+    /// The sink takes nothing any more: what is left is thrown away, and nothing is read.
+    pub(super) fn give_up(&mut self, kit: &mut Kit) {
+        self.drop_held(kit);
+        self.end = End::PassedOn;
+    }
+
+    /// Begins anew from another source.
+    pub(super) fn begin_anew(&mut self, kit: &mut Kit) {
+        self.drop_held(kit);
+        *self = Self { is_full: self.is_full, ..Self::default() };
+    }
+}

@@ -1,0 +1,90 @@
+//! How many connections a machine takes, and who gets the last places.
+//!
+//! Below the mark everybody is let in. Above it a worker gets no more than its share of all places: one worker's
+//! visitors, however many, do not keep out those of the others.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// The places of all pumps together.
+#[derive(Debug)]
+pub(crate) struct Room {
+    places: usize,
+    taken: AtomicUsize,
+    /// Workers that have at least one.
+    workers: AtomicUsize,
+}
+
+/// From where on the share counts: three quarters.
+const fn mark(places: usize) -> usize {
+    places - places / 4
+}
+
+impl Room {
+    pub(crate) const fn new(places: usize) -> Self {
+        Self { places, taken: AtomicUsize::new(0), workers: AtomicUsize::new(0) }
+    }
+
+    pub(crate) fn taken(&self) -> usize {
+        self.taken.load(Ordering::Acquire)
+    }
+
+    /// Takes a place for a worker that has `held`. False: there is none for it.
+    pub(crate) fn take(&self, held: &AtomicUsize) -> bool {
+        let taken = self.taken.fetch_add(1, Ordering::AcqRel);
+        let has = held.fetch_add(1, Ordering::AcqRel);
+        let workers = if has == 0 {
+            self.workers.fetch_add(1, Ordering::AcqRel) + 1
+        } else {
+            self.workers.load(Ordering::Acquire)
+        };
+        let may = may_take(self.places, taken, has, workers);
+        if !may {
+            self.give_back(held);
+        }
+        may
+    }
+
+    pub(crate) fn give_back(&self, held: &AtomicUsize) {
+        if held.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.workers.fetch_sub(1, Ordering::AcqRel);
+        }
+        self.taken.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+fn may_take(places: usize, taken: usize, has: usize, workers: usize) -> bool {
+    taken < places && (taken < mark(places) || has < places / workers.max(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_worker_alone_may_have_all() {
+        let (room, held) = (Room::new(100), AtomicUsize::new(0));
+        let let_in = (0..200).filter(|_| room.take(&held)).count();
+        assert_eq!((let_in, room.taken()), (100, 100));
+    }
+
+    #[test]
+    fn a_greedy_worker_stops_at_the_mark_as_soon_as_there_is_another() {
+        let room = Room::new(100);
+        let (greedy, modest) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        assert!(room.take(&modest));
+        assert_eq!((0..200).filter(|_| room.take(&greedy)).count(), 74);
+        assert_eq!((0..200).filter(|_| room.take(&modest)).count(), 25, "and the rest is the other's");
+        assert_eq!(room.taken(), 100);
+    }
+
+    #[test]
+    fn what_is_given_back_can_be_taken_again() {
+        let (room, held) = (Room::new(2), AtomicUsize::new(0));
+        assert!(room.take(&held) && room.take(&held) && !room.take(&held));
+        room.give_back(&held);
+        assert!(room.take(&held));
+        room.give_back(&held);
+        room.give_back(&held);
+        assert_eq!((room.taken(), room.workers.load(Ordering::Acquire)), (0, 0));
+    }
+}

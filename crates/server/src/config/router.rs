@@ -1,0 +1,83 @@
+//! `[router]`: the front door, as far as workers share it.
+
+use std::net::SocketAddr;
+
+use toml::de::DeValue;
+
+use super::problem::{Fault, Report};
+use super::read;
+use super::section::{Field, Node, Preset, Section, describe};
+use super::taken::Ports;
+
+/// `[router]`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Router {
+    /// Ports that lead by TLS server name.
+    pub tls: Vec<SocketAddr>,
+}
+
+pub(super) const FIELDS: &[Field] = &[Field {
+    name: "tls",
+    expected: ADDRESSES,
+    preset: Preset::Absent("none"),
+    sample: "[\"127.0.0.1:8443\"]",
+    describe: "Ports that all workers with `sni` share. A client is led by the server name that it asks for; the TLS ends at the worker, which keeps its certificate.",
+}];
+
+const ADDRESSES: &str = "a list of addresses and ports such as [\"127.0.0.1:8443\"]";
+
+pub(super) fn read(report: &mut Report<'_>, node: &Node<'_>, ports: &mut Ports) -> Router {
+    let mut router = Router::default();
+    let Some(section) = Section::of(report, node, "[router]", &[FIELDS]) else { return router };
+    router.tls = section.read(report, "tls", addresses).unwrap_or_default();
+    for (field, listens) in [("tls", &router.tls)] {
+        for listen in listens {
+            ports.take(report, &section.span_of(field), field, *listen, "the router's shared port");
+        }
+    }
+    section.finish(report);
+    router
+}
+
+fn addresses(value: &DeValue<'_>) -> Result<Vec<SocketAddr>, Fault> {
+    let items = value.as_array().ok_or_else(|| Fault::expected(ADDRESSES, describe(value)))?;
+    items.iter().map(|item| read::address(item.get_ref())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{errors, parse};
+
+    #[test]
+    fn shared_ports_are_read() {
+        let router = parse("[router]\ntls = [\"127.0.0.1:8443\", \"[::1]:8443\"]").router;
+        assert_eq!(router.tls, ["127.0.0.1:8443".parse().unwrap(), "[::1]:8443".parse().unwrap()]);
+        assert!(parse("").router.tls.is_empty());
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let table = [
+            (
+                "router.tls = \"127.0.0.1:1\"",
+                "f:1:14: tls: expected a list of addresses and ports such as [\"127.0.0.1:8443\"], found \"127.0.0.1:1\"",
+            ),
+            (
+                "router.tls = [443]",
+                "f:1:14: tls: expected an address and a port such as \"127.0.0.1:8001\", found the number 443",
+            ),
+            (
+                "router.tls = [\"127.0.0.1:7070\"]",
+                "f:1:14: tls: 127.0.0.1:7070 is already used by the server itself",
+            ),
+            (
+                "router.tls = [\"127.0.0.1:1\", \"127.0.0.1:1\"]",
+                "f:1:14: tls: 127.0.0.1:1 is already used by the router's shared port",
+            ),
+            ("router.tsl = []", "f:1:8: tsl: unknown key; did you mean \"tls\"?"),
+        ];
+        for (text, error) in table {
+            assert_eq!(errors(text), [error], "{text}");
+        }
+    }
+}

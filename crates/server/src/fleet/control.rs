@@ -1,0 +1,135 @@
+//! The fleet as the front door of the same process sees it.
+
+use std::sync::atomic::Ordering;
+
+use drowse_core::Timestamp;
+use drowse_core::id::WorkerId;
+use drowse_core::refusal::Refusal;
+use drowse_core::status::{Status, StatusKind};
+use drowse_core::worker::Worker;
+use drowse_wire::control::{Answer, Awake, Control, Edge, Refused, SleepTold, Slept, Standing};
+
+use super::gate::{LOOK_EVERY, Terms};
+use super::{ControlError, Fleet, WakeRefused};
+use drowse_store::StoreError;
+
+impl Control for Fleet {
+    fn connections<'a>(&'a self, worker: &'a WorkerId, edge: Edge) -> Answer<'a, Standing> {
+        Box::pin(async move {
+            match self.tell(worker, edge).await {
+                Ok((worker, terms)) => Ok(standing(&worker, terms)),
+                Err(ControlError::Unavailable(why)) => self.keep_edge(worker, edge, why).map_err(refused),
+                Err(other) => Err(refused(other)),
+            }
+        })
+    }
+
+    fn wake<'a>(&'a self, worker: &'a WorkerId) -> Answer<'a, Awake> {
+        Box::pin(async move {
+            let woken = match self.wake(worker).await {
+                Err(WakeRefused::Control(ControlError::Unavailable(why))) => {
+                    self.wake_without_store(worker, why).await
+                }
+                other => other,
+            };
+            match woken {
+                Ok(worker) => Ok(Awake { boot: worker.boot }),
+                Err(WakeRefused::Refused(refusal)) => Err(refused(ControlError::Refused(refusal))),
+                Err(WakeRefused::Control(error)) => Err(refused(error)),
+                Err(WakeRefused::DidNotComeUp { status, message }) => {
+                    Err(Refused::DidNotComeUp { message: told(status, &message) })
+                }
+            }
+        })
+    }
+
+    fn slept<'a>(&'a self, worker: &'a WorkerId) -> Answer<'a, Slept> {
+        Box::pin(async move {
+            // Before the first look: what changes in between is not missed.
+            let mut changes = self.0.notices.worker(worker);
+            loop {
+                let id = worker.clone();
+                let record = match self.0.db.read(move |view| view.worker(&id)).await {
+                    // It was woken, and the books do not know yet.
+                    Ok(_) if self.0.untold.contains(worker) => Err(StoreError::Failed),
+                    other => other,
+                };
+                let Ok(record) = record else {
+                    // Nobody can tell: as before, until somebody can.
+                    self.0.clock.sleep_until(self.0.clock.now() + LOOK_EVERY).await;
+                    continue;
+                };
+                match record.ok_or(Refused::NoSuchWorker)?.status() {
+                    // What falls asleep may yet be called back.
+                    Status::Running { .. } | Status::Draining { .. } | Status::Pausing { .. } => {
+                        changes.next().await;
+                    }
+                    Status::Waking { .. } | Status::Provisioning { .. } | Status::Unknown { .. } => {
+                        return Ok(Slept::Restarting);
+                    }
+                    Status::Paused { .. }
+                    | Status::Stopping { .. }
+                    | Status::Stopped { .. }
+                    | Status::Terminating { .. }
+                    | Status::Terminated { .. }
+                    | Status::Failed { .. } => return Ok(Slept::Asleep),
+                }
+            }
+        })
+    }
+
+    fn look<'a>(&'a self, worker: &'a WorkerId) -> Answer<'a, Standing> {
+        Box::pin(async move {
+            let (picture, _) = match self.picture(worker).await {
+                Err(ControlError::Unavailable(why)) => return self.believed(worker, why).map_err(refused),
+                other => other.map_err(refused)?,
+            };
+            let terms = Terms { connection_idle: picture.resolved.policy.connection_idle };
+            Ok(standing(&picture.worker, terms))
+        })
+    }
+
+    fn saw_bytes(&self, worker: &WorkerId) -> bool {
+        self.0.saw_bytes(worker)
+    }
+
+    fn valid_until(&self) -> Timestamp {
+        if self.0.cannot_write() {
+            // The session that nobody can renew is our own: what was told holds as long as this process does.
+            return Timestamp::from_micros(i64::MAX);
+        }
+        Timestamp::from_micros(self.0.session_until.load(Ordering::Acquire))
+    }
+}
+
+pub(super) fn standing(worker: &Worker, terms: Terms) -> Standing {
+    let is_awake = matches!(worker.status, Status::Running { .. });
+    Standing { is_awake, boot: worker.boot.clone(), connection_idle: terms.connection_idle }
+}
+
+fn refused(error: ControlError) -> Refused {
+    match error {
+        ControlError::NotFound(_) => Refused::NoSuchWorker,
+        ControlError::Refused(refusal) => {
+            let message = refusal.to_string();
+            let sleep = if let Refusal::WakeNotAllowed { sleep } = refusal {
+                Some(SleepTold { by: sleep.by, reason: sleep.reason.code().to_owned(), at: sleep.at })
+            } else {
+                None
+            };
+            Refused::NotAllowed { message, sleep }
+        }
+        ControlError::NoSuch { .. }
+        | ControlError::LeaseRefused(_)
+        | ControlError::Conflict { .. }
+        | ControlError::Pinned { .. }
+        | ControlError::Invalid { .. }
+        | ControlError::Conflicting { .. }
+        | ControlError::Driver(_)
+        | ControlError::Unavailable(_) => Refused::Unavailable { message: error.to_string() },
+    }
+}
+
+fn told(status: StatusKind, message: &str) -> String {
+    if message.is_empty() { format!("it is {status}") } else { format!("it is {status}: {message}") }
+}
