@@ -120,7 +120,7 @@ fn a_disk_that_is_full_at_the_start_is_one_clear_line_and_no_data_is_lost() {
 #[test]
 fn a_data_folder_that_cannot_be_written_to_is_one_clear_line() {
     let mut folder = Folder::new();
-    folder.through = mounted(&folder.data(), "ro", "");
+    folder.through = mounted(&folder.data(), "ro,mode=700", "");
     let told = text(&folder.fails(&[]).stderr);
     let begins =
         format!("drowse: cannot use the data folder {}: Read-only file system", folder.data().display());

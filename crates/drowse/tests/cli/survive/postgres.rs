@@ -1,6 +1,7 @@
 //! The database goes away and comes back: nothing is put to sleep meanwhile, nobody is kept waiting, and the
 //! journal learns of what was done without it.
 
+use std::io::{Read as _, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
@@ -106,9 +107,17 @@ fn a_connection_that_began_without_the_database_holds_its_worker_when_it_is_back
     stand.wait_for(0, "paused");
     cluster.down();
     up.wait_for(AWAY);
-    // Says nothing, and stays.
-    let client = std::net::TcpStream::connect(stand.door(0)).unwrap();
+    let mut client = std::net::TcpStream::connect(stand.door(0)).unwrap();
     is_seen(&stand, 0, Power::Running);
+    // Says nothing for longer than a door is taken for alive that does not say so, and then goes on.
+    seconds(16.0);
+    client.write_all(b"GET / HTTP/1.1\r\nhost: web\r\nconnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    client.read_to_string(&mut answer).unwrap();
+    assert!(answer.contains("hello from w0"), "{answer:?}");
+
+    // And another one, which stays.
+    let client = std::net::TcpStream::connect(stand.door(0)).unwrap();
     cluster.up();
     up.wait_for(BACK);
     stand.wait_for(0, "running");

@@ -1,6 +1,7 @@
 //! What is wrong before anything is begun: one clear line, an exit code, and nothing is touched.
 
-use std::fs;
+use std::fs::{self, DirBuilder};
+use std::os::unix::fs::DirBuilderExt as _;
 
 use super::cluster::Cluster;
 use super::law::all_is_well;
@@ -20,7 +21,7 @@ fn refuses(stand: &Stand, args: &[&str], begins: &str) {
 fn a_file_that_is_no_database_is_left_as_it_is() {
     let stand = Stand::new(Engine::Sqlite);
     let file = stand.folder.data().join("drowse.db");
-    fs::create_dir_all(stand.folder.data()).unwrap();
+    DirBuilder::new().mode(0o700).create(stand.folder.data()).unwrap();
     for no_database in
         [b"a letter to the editor. ".repeat(400), b"SQLite format 3\0and nothing of the kind".to_vec()]
     {
