@@ -239,7 +239,7 @@ mod tests {
         assert!(matches!(sorted(ffi::SQLITE_BUSY), StoreError::Busy(_)));
         assert!(matches!(sorted(ffi::SQLITE_BUSY_SNAPSHOT), StoreError::Busy(_)));
         assert!(matches!(sorted(ffi::SQLITE_FULL), StoreError::Full(_)));
-        assert!(matches!(sorted(ffi::SQLITE_IOERR_SHMSIZE), StoreError::Full(_)));
+        assert!(matches!(sorted(SQLITE_IOERR_SHMSIZE), StoreError::Full(_)));
         assert!(matches!(sorted(ffi::SQLITE_READONLY), StoreError::ReadOnly(_)));
         assert!(matches!(sorted(ffi::SQLITE_READONLY_DIRECTORY), StoreError::ReadOnly(_)));
         assert!(matches!(sorted(ffi::SQLITE_NOTADB), StoreError::Corrupt(_)));

@@ -101,7 +101,7 @@ impl Shared {
             }
             if is_query && writes && text.starts_with("COMMIT") && self.cuts.load(Ordering::Relaxed) {
                 let number = self.commits.fetch_add(1, Ordering::Relaxed);
-                if number % ONE_IN == 0 {
+                if number.is_multiple_of(ONE_IN) {
                     let how = usize::from(number / ONE_IN % 2 == 1);
                     self.done[how].fetch_add(1, Ordering::Relaxed);
                     if how == 1 {
