@@ -193,6 +193,8 @@ impl Brake {
                     (true, Some(_)) => Some(now),
                     (false, _) => None,
                 };
+                // After a jump of the clock nobody can say how long it has been engaged: it begins anew.
+                let since = if fleet.trouble == Some(Trouble::ClockJumped) { now } else { since };
                 // `>=`: what has lasted one threshold has lasted it. Calm goes first: it needs no alert.
                 if calm_since.is_some_and(|calm| lasted(calm, terms.threshold, now)) {
                     released(Release::Calm, now)

@@ -266,19 +266,26 @@ impl Shared {
         work: impl FnOnce(&mut Change<'_>) -> Result<T, ControlError> + Send + 'static,
     ) -> Result<(T, Worker), ControlError> {
         let (shared, worker) = (Arc::clone(self), id.clone());
-        let (value, changed) = self
+        let outcome = self
             .db
             .tx(name, lane, move |tx| {
                 let mut change = Change::open(tx, &shared, &worker)?;
                 let value = work(&mut change)?;
                 Ok::<_, ControlError>((value, change.finish()))
             })
-            .await?;
+            .await;
+        if let Err(ControlError::Unavailable(StoreError::CommitUnknown(_))) = &outcome {
+            // If it is written, something may have been decided that nobody does: a look finds that.
+            let (shared, worker) = (Arc::clone(self), id.clone());
+            self.tasks.spawn(async move { shared.ask_again(&worker).await });
+        }
+        let (value, changed) = outcome?;
         Ok((value, self.committed(changed)))
     }
 
     /// What follows a commit.
     pub(crate) fn committed(self: &Arc<Self>, changed: Changed) -> Worker {
+        self.untold.know(&changed.worker);
         self.metrics.journalled(&changed.entries, changed.slept_at, changed.at);
         if changed.has_journalled || !changed.effects.is_empty() {
             self.notices.worker_changed(&changed.worker.id);

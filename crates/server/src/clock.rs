@@ -1,20 +1,23 @@
 //! The clock, injected: everything in the server that wants to know the time asks this.
 //!
-//! The system's clock is the one place in the server that reads the machine's. It runs on the monotonic clock
-//! and therefore never goes back: whoever sets the machine's clock back finds Drowse ahead of it until the next
-//! start, and whoever sets it forward finds Drowse following at the next look. Either is a jump, and a jump
-//! engages the brake.
+//! There are three. With an embedded database it is the machine's; with PostgreSQL it is the database's, because
+//! all that share it must agree; in tests it stands still until it is set. The first two run on the monotonic
+//! clock and never go back. A jump of what they follow, or an answer of the database that took too long, is a
+//! doubt: every age may be wrong, so the brake is put on before it is followed.
 
-use std::collections::BTreeMap;
+mod manual;
+mod steady;
+
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use drowse_core::Timestamp;
-use tokio::sync::oneshot;
+use drowse_store::{Store, StoreError, View};
+use manual::Manual;
+use steady::{Sample, Steady};
 
-/// A jump of the machine's clock below this is an adjustment, and none of our business.
-const JUMP: Duration = Duration::from_secs(2);
+pub use steady::Doubt;
 
 /// What time it is. Cheap to clone; all clones are the same clock.
 #[derive(Clone)]
@@ -22,138 +25,109 @@ pub struct Clock(Kind);
 
 #[derive(Clone)]
 enum Kind {
-    System(Arc<Mutex<System>>),
+    System(Arc<Mutex<Steady>>),
+    Database(Arc<Mutex<Database>>),
     Manual(Arc<Manual>),
 }
 
-/// The machine's clock, without its way back.
-struct System {
-    started: Instant,
-    base: Timestamp,
-    /// By how much the machine's clock is known to be behind ours, in microseconds.
-    known_behind: i64,
-}
-
-/// A clock that stands still until it is set.
-struct Manual(Mutex<Still>);
-
-struct Still {
-    now: Timestamp,
-    /// Who waits until when. They are woken in the order of their times, and of their coming: a test that is run
-    /// again takes the same way.
-    waits: BTreeMap<(Timestamp, u64), oneshot::Sender<()>>,
-    next_wait: u64,
-}
-
-impl Manual {
-    fn lock(&self) -> MutexGuard<'_, Still> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn set(&self, now: Timestamp) {
-        let mut still = self.lock();
-        still.now = still.now.max(now);
-        while let Some(first) = still.waits.first_entry()
-            && first.key().0 <= now
-        {
-            // Whoever has stopped waiting is not there to be told.
-            let _ = first.remove().send(());
-        }
-    }
-
-    async fn wait_until(&self, at: Timestamp) {
-        let (told, wait) = {
-            let mut still = self.lock();
-            if still.now >= at {
-                return;
-            }
-            let (tell, told) = oneshot::channel();
-            let key = (at, still.next_wait);
-            still.next_wait += 1;
-            still.waits.insert(key, tell);
-            (told, Wait { manual: self, key })
-        };
-        // The other end is kept in the list until the time has come.
-        let _ = told.await;
-        drop(wait);
-    }
-}
-
-/// An entry in the list of those who wait, for as long as they do.
-struct Wait<'a> {
-    manual: &'a Manual,
-    key: (Timestamp, u64),
-}
-
-impl Drop for Wait<'_> {
-    fn drop(&mut self) {
-        self.manual.lock().waits.remove(&self.key);
-    }
+/// The database's clock, with what it last said.
+struct Database {
+    steady: Steady,
+    sample: Option<Sample>,
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is the injected clock that all others ask")]
-impl System {
-    fn new() -> Self {
-        Self { started: Instant::now(), base: wall(), known_behind: 0 }
-    }
-
-    fn now(&self) -> Timestamp {
-        self.base + Instant::now().duration_since(self.started)
-    }
-
-    fn jumped(&mut self) -> Option<Duration> {
-        let ours = self.now().as_micros();
-        let behind = ours.saturating_sub(wall().as_micros());
-        let by = Duration::from_micros(behind.saturating_sub(self.known_behind).unsigned_abs());
-        if by < JUMP {
-            return None;
-        }
-        if behind < 0 {
-            self.base = self.base + Duration::from_micros(behind.unsigned_abs());
-        }
-        self.known_behind = behind.max(0);
-        Some(by)
-    }
+fn instant() -> Instant {
+    Instant::now()
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is the injected clock that all others ask")]
-fn wall() -> Timestamp {
+fn wall() -> Sample {
+    let asked = instant();
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Timestamp::EPOCH + since
+    Sample { asked, answered: instant(), time: Timestamp::EPOCH + since }
+}
+
+/// Asks the database, if it has a clock.
+fn ask(view: &View<'_>) -> Result<Option<Sample>, StoreError> {
+    let asked = instant();
+    let time = view.database_time()?;
+    let answered = instant();
+    Ok(time.map(|time| Sample { asked, answered, time }))
 }
 
 impl Clock {
     /// The machine's.
     pub fn system() -> Self {
-        Self(Kind::System(Arc::new(Mutex::new(System::new()))))
+        Self(Kind::System(Arc::new(Mutex::new(Steady::new(wall())))))
+    }
+
+    /// The one that counts for a store: its own, if it has one, else the machine's. Blocks.
+    pub fn of(store: &Store) -> Result<Self, StoreError> {
+        let first = store.read(|view| {
+            // The first question on a connection is the slowest, and its answer would be the one that counts.
+            ask(view)?;
+            ask(view)
+        })?;
+        Ok(first.map_or_else(Self::system, |first| {
+            let database = Database { steady: Steady::new(first), sample: None };
+            Self(Kind::Database(Arc::new(Mutex::new(database))))
+        }))
     }
 
     /// One for tests.
     pub fn manual(now: Timestamp) -> Self {
-        let still = Still { now, waits: BTreeMap::new(), next_wait: 0 };
-        Self(Kind::Manual(Arc::new(Manual(Mutex::new(still)))))
+        Self(Kind::Manual(Arc::new(Manual::new(now))))
     }
 
     pub fn now(&self) -> Timestamp {
         match &self.0 {
-            Kind::System(system) => system.lock().unwrap_or_else(PoisonError::into_inner).now(),
-            Kind::Manual(manual) => manual.lock().now,
+            Kind::System(steady) => lock(steady).now(instant()),
+            Kind::Database(database) => lock(database).steady.now(instant()),
+            Kind::Manual(manual) => manual.now(),
         }
     }
 
-    /// By how much the machine's clock has jumped since this was last asked, if it has. A jump forward is
-    /// followed, one back is not.
-    pub fn jumped(&self) -> Option<Duration> {
+    /// Whether this clock must be compared with the store's from time to time.
+    pub(crate) const fn is_of_the_store(&self) -> bool {
+        matches!(self.0, Kind::Database(_))
+    }
+
+    /// Asks the database what time it is, for the next [`Clock::doubt`].
+    pub(crate) fn measure(&self, view: &View<'_>) -> Result<(), StoreError> {
+        if let Kind::Database(database) = &self.0 {
+            let sample = ask(view)?;
+            lock(database).sample = sample;
+        }
+        Ok(())
+    }
+
+    /// Compares this clock with what it follows. A jump is told each time until it is followed.
+    pub fn doubt(&self) -> Option<Doubt> {
         match &self.0 {
-            Kind::System(system) => system.lock().unwrap_or_else(PoisonError::into_inner).jumped(),
+            Kind::System(steady) => lock(steady).look(wall()),
+            Kind::Database(database) => {
+                let mut database = lock(database);
+                let sample = database.sample.take()?;
+                database.steady.look(sample)
+            }
             Kind::Manual(_) => None,
+        }
+    }
+
+    /// Goes along with the jump that was told. To be called when nobody acts on ages any more.
+    pub fn follow(&self) {
+        match &self.0 {
+            Kind::System(steady) => lock(steady).follow(),
+            Kind::Database(database) => lock(database).steady.follow(),
+            Kind::Manual(_) => {}
         }
     }
 
     /// Waits until `at`.
     pub async fn sleep_until(&self, at: Timestamp) {
         match &self.0 {
-            Kind::System(_) => {
+            Kind::System(_) | Kind::Database(_) => {
                 // In a loop: a timer may be a moment early, and the clock may be set meanwhile.
                 while self.now() < at {
                     tokio::time::sleep(at.since(self.now())).await;
@@ -179,10 +153,14 @@ impl Clock {
     /// The earliest instant for which somebody waits at a manual clock.
     pub fn next_wait(&self) -> Option<Timestamp> {
         match &self.0 {
-            Kind::System(_) => None,
-            Kind::Manual(manual) => manual.lock().waits.keys().next().map(|(at, _)| *at),
+            Kind::System(_) | Kind::Database(_) => None,
+            Kind::Manual(manual) => manual.next_wait(),
         }
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl fmt::Debug for Clock {
@@ -196,26 +174,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_systems_clock_does_not_go_back() {
+    fn the_systems_clock_does_not_go_back_and_is_the_machines() {
         let clock = Clock::system();
         let first = clock.now();
         assert!(clock.now() >= first);
-        assert_eq!(clock.jumped(), None);
+        assert_eq!(clock.doubt(), None);
+        assert!(wall().time.since(clock.now()) < std::time::Duration::from_secs(1));
     }
 
     #[test]
-    fn a_jump_is_told_once_and_followed_forward_only() {
-        let mut system = System::new();
-        system.base = system.base - Duration::from_mins(1);
-        assert!(system.jumped().is_some_and(|by| by >= Duration::from_secs(59)));
-        assert_eq!(system.jumped(), None);
-        assert!(system.now() >= wall() - Duration::from_secs(1), "a jump forward is followed");
-
-        let ahead = system.now();
-        system.base = system.base + Duration::from_mins(1);
-        assert!(system.jumped().is_some());
-        assert_eq!(system.jumped(), None);
-        assert!(system.now() >= ahead + Duration::from_secs(59), "time went back");
+    fn an_embedded_database_has_no_clock_of_its_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let options = drowse_store::Options::new(drowse_store::Epoch(1));
+        let store = Store::open("sqlite://drowse.db", folder.path(), &options).unwrap();
+        assert!(!Clock::of(&store).unwrap().is_of_the_store());
     }
 
     #[tokio::test]

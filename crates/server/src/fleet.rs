@@ -13,6 +13,7 @@ mod gate;
 mod hold;
 mod leave;
 mod look;
+mod outage;
 mod policy;
 mod register;
 
@@ -89,6 +90,11 @@ impl Fleet {
     /// Tells when the journal has grown. Subscribe before you read, or what is written in between is missed.
     pub fn subscribe(&self) -> watch::Receiver<u64> {
         self.0.notices.journal()
+    }
+
+    /// Tells when the store can no longer be written to, and why, and when it can again.
+    pub fn watch_store(&self) -> watch::Receiver<Option<String>> {
+        self.0.notices.store()
     }
 
     /// Events after a number, oldest first.

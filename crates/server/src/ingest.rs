@@ -8,7 +8,7 @@
 //! - after its commit a flush looks whom it touched, and who is on the way to sleep is woken.
 
 use std::collections::HashMap;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -43,6 +43,8 @@ pub(crate) struct Ingest {
     /// Held during a flush. A second one beside it would say "all written up to now" while the first has not
     /// committed what it took.
     flushing: tokio::sync::Mutex<Flushing>,
+    /// The last flush failed. Beside the buffer: the door asks for every bunch of bytes.
+    is_failing: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -96,7 +98,18 @@ impl Shared {
     pub(crate) fn unwritten_activity(&self, worker: &WorkerId) -> Option<Timestamp> {
         let buffer = lock(&self.ingest.buffer);
         let waiting = buffer.arrivals.get(&(worker.clone(), ROUTER)).and_then(|arrival| arrival.activity_at);
-        waiting.max(buffer.in_transit.get(worker).copied())
+        let written_soon = waiting.max(buffer.in_transit.get(worker).copied());
+        drop(buffer);
+        // Whoever is connected uses it now. A tick later, as with bytes.
+        let at_the_door = self.untold.get(worker).map(|pending| {
+            if pending.edge.count > 0 { self.clock.now() + Duration::from_micros(1) } else { pending.at }
+        });
+        written_soon.max(at_the_door)
+    }
+
+    /// Whether the last attempt to write failed. Nothing is decided then.
+    pub(crate) fn cannot_write(&self) -> bool {
+        self.ingest.is_failing.load(Ordering::Acquire)
     }
 
     /// Whether evidence can be taken in.
@@ -143,6 +156,8 @@ impl Shared {
                 }
                 buffer.in_transit.clear();
                 drop(buffer);
+                self.ingest.is_failing.store(false, Ordering::Release);
+                self.notices.store_is(None);
                 for worker in touched {
                     self.wake_touched(worker);
                 }
@@ -152,6 +167,7 @@ impl Shared {
                 if self.put_back(batch, through) {
                     tracing::warn!(%error, "activity cannot be written; nothing is put to sleep until it can");
                 }
+                self.notices.store_is(Some(&error));
                 self.metrics.count(|counted| counted.failed_flushes += 1);
                 Err(error)
             }
@@ -207,6 +223,7 @@ impl Shared {
         let mut buffer = lock(&self.ingest.buffer);
         let is_news = buffer.failing_since.is_none();
         buffer.failing_since.get_or_insert(since);
+        self.ingest.is_failing.store(true, Ordering::Release);
         buffer.in_transit.clear();
         for arrival in batch {
             buffer.arrivals.entry((arrival.worker.clone(), ROUTER)).or_insert(arrival);

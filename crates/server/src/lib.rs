@@ -29,6 +29,7 @@ mod reconcile;
 mod shared;
 pub mod spec;
 pub mod tasks;
+mod untold;
 
 pub use auth::{Chance, Roles};
 pub use change::power;

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use drowse_core::id::WorkerId;
+use drowse_store::StoreError;
 use tokio::sync::watch;
 
 use crate::shared::lock;
@@ -17,6 +18,7 @@ pub(crate) struct Notices {
     journal: watch::Sender<u64>,
     books: watch::Sender<u64>,
     workers: Arc<Bells>,
+    store: watch::Sender<Option<String>>,
 }
 
 /// One for each worker that somebody waits for.
@@ -24,7 +26,12 @@ type Bells = Mutex<HashMap<WorkerId, watch::Sender<()>>>;
 
 impl Notices {
     pub(crate) fn new() -> Self {
-        Self { journal: watch::Sender::new(0), books: watch::Sender::new(0), workers: Arc::default() }
+        Self {
+            journal: watch::Sender::new(0),
+            books: watch::Sender::new(0),
+            workers: Arc::default(),
+            store: watch::Sender::new(None),
+        }
     }
 
     /// The journal has grown.
@@ -52,6 +59,26 @@ impl Notices {
         if let Some(bell) = lock(&self.workers).get(id) {
             bell.send_replace(());
         }
+    }
+
+    /// Whether the store can be written to, and why not.
+    pub(crate) fn store_is(&self, failure: Option<&StoreError>) {
+        let told = failure.map(|error| {
+            let source = std::error::Error::source(error).map(|source| format!(": {source}"));
+            format!("{error}{}", source.unwrap_or_default())
+        });
+        self.store.send_if_modified(|now| {
+            // Another reason is no news: what matters is that there is one.
+            let is_news = now.is_some() != told.is_some();
+            if is_news {
+                *now = told;
+            }
+            is_news
+        });
+    }
+
+    pub(crate) fn store(&self) -> watch::Receiver<Option<String>> {
+        self.store.subscribe()
     }
 
     pub(crate) fn journal(&self) -> watch::Receiver<u64> {

@@ -14,6 +14,7 @@
 mod act;
 mod check;
 mod effects;
+mod freeze;
 mod hints;
 mod queue;
 mod recover;
@@ -35,6 +36,7 @@ pub(crate) use effects::Subject;
 pub(crate) use queue::Queue;
 pub(crate) use work::Work;
 
+use crate::clock::Doubt;
 use crate::fleet::Fleet;
 use crate::ingest::FLUSH_INTERVAL;
 use crate::shared::{Shared, lock};
@@ -46,7 +48,7 @@ const CLAIM_FOR: Duration = Duration::from_secs(30);
 const SWEEP_INTERVAL: Duration = Duration::from_secs(10);
 
 /// A loop that comes this much later than it meant to has not seen what it should have.
-const STALLED: Duration = Duration::from_secs(10);
+pub(crate) const STALLED: Duration = Duration::from_secs(10);
 
 /// The loop of one replica.
 #[derive(Clone, Debug)]
@@ -59,6 +61,12 @@ pub struct Reconciler {
 struct LastDone {
     flushed_at: Option<Timestamp>,
     swept_at: Option<Timestamp>,
+    /// When it meant to come again at the latest.
+    meant: Option<Timestamp>,
+    /// The loop had stalled, and that is not written down yet.
+    has_stalled: bool,
+    /// The clock has jumped, and the brake does not know the new time yet.
+    has_jumped: bool,
 }
 
 impl Reconciler {
@@ -77,7 +85,16 @@ impl Reconciler {
     /// Does everything that is due, and answers with when to come again. What takes time is started and goes on
     /// by itself.
     pub async fn tick(&self) -> Result<Timestamp, StoreError> {
+        let next = self.do_what_is_due().await;
+        let soon = self.shared.clock.now() + FLUSH_INTERVAL;
+        lock(&self.done).meant = Some(*next.as_ref().unwrap_or(&soon));
+        next
+    }
+
+    async fn do_what_is_due(&self) -> Result<Timestamp, StoreError> {
+        self.note_stall();
         let now = self.shared.clock.now();
+        let next_flush = now + FLUSH_INTERVAL;
         self.shared.make_up_for_absence().await?;
         let is_due = |last: Option<Timestamp>, every: Duration| last.is_none_or(|last| now >= last + every);
         if is_due(lock(&self.done).flushed_at, FLUSH_INTERVAL) {
@@ -86,6 +103,15 @@ impl Reconciler {
             if self.shared.flush().await.is_ok() {
                 self.shared.present_at(now).await;
             }
+        }
+        if self.shared.cannot_write() {
+            return Ok(next_flush);
+        }
+        // What was done without the store goes first: else a check would take it for somebody else's doing.
+        self.shared.tell_edges().await?;
+        let is_each_second = lock(&self.done).flushed_at == Some(now);
+        self.look_at_the_clock(is_each_second).await?;
+        if is_each_second {
             self.shared.tend_brake().await?;
         }
         if is_due(lock(&self.done).swept_at, SWEEP_INTERVAL) {
@@ -93,7 +119,6 @@ impl Reconciler {
             self.shared.sweep().await?;
         }
         let next_due = self.claim_due(now).await?;
-        let next_flush = now + FLUSH_INTERVAL;
         Ok(next_due.map_or(next_flush, |due| due.min(next_flush)))
     }
 
@@ -140,13 +165,12 @@ impl Reconciler {
     pub async fn run(&self, stop: impl Future<Output = ()>) {
         let mut stop = std::pin::pin!(stop);
         loop {
-            let before = self.shared.clock.now();
             let next = match self.tick().await {
                 Ok(next) => next,
                 // The store is away: nothing is decided, and a moment later it may be back.
                 Err(error) => {
                     tracing::warn!(%error, "nothing is decided while the database does not answer");
-                    before + FLUSH_INTERVAL
+                    self.shared.clock.now() + FLUSH_INTERVAL
                 }
             };
             tokio::select! {
@@ -155,20 +179,46 @@ impl Reconciler {
                 () = self.nudged() => {}
                 () = self.shared.clock.sleep_until(next) => {}
             }
-            self.look_at_the_clock(next).await;
         }
     }
 
-    async fn look_at_the_clock(&self, meant: Timestamp) {
-        let late = self.shared.clock.now().since(meant);
-        let trouble = if self.shared.clock.jumped().is_some() {
-            Some(Trouble::ClockJumped)
-        } else {
-            (late >= STALLED).then_some(Trouble::LoopStalled)
-        };
-        if let Some(trouble) = trouble {
-            // Without the store nothing is paused anyway.
-            let _ = self.shared.note_trouble(trouble).await;
+    /// Finds out whether the loop comes much later than it meant to.
+    fn note_stall(&self) {
+        let now = self.shared.clock.now();
+        let mut done = lock(&self.done);
+        done.has_stalled |= done.meant.is_some_and(|meant| now.since(meant) >= STALLED);
+    }
+
+    /// Nobody is put to sleep on ages that nobody can vouch for: first the brake is put on, then a jump of the
+    /// clock is followed, then checks may rely on the loop again.
+    async fn look_at_the_clock(&self, asks_the_store: bool) -> Result<(), StoreError> {
+        let shared = &self.shared;
+        if lock(&self.done).has_stalled {
+            shared.note_trouble(Trouble::LoopStalled).await?;
+            lock(&self.done).has_stalled = false;
         }
+        if asks_the_store && shared.clock.is_of_the_store() {
+            let clock = shared.clock.clone();
+            shared.db.read(move |view| clock.measure(view)).await?;
+        }
+        match shared.clock.doubt() {
+            Some(Doubt::Jumped(_)) => {
+                shared.note_trouble(Trouble::ClockJumped).await?;
+                lock(&self.done).has_jumped = true;
+                shared.clock.follow();
+            }
+            // Whoever waits so long for the store does not come when it should.
+            Some(Doubt::Slow(_)) => {
+                shared.note_trouble(Trouble::LoopStalled).await?;
+            }
+            None => {}
+        }
+        if lock(&self.done).has_jumped {
+            // Again in the new time: by that, the brake would have been on for as long as the jump was.
+            shared.note_trouble(Trouble::ClockJumped).await?;
+            lock(&self.done).has_jumped = false;
+        }
+        shared.looked_at.store(shared.clock.now().as_micros(), Ordering::Release);
+        Ok(())
     }
 }

@@ -1,7 +1,7 @@
 //! What the facade, the loop and the ingest have in common.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::atomic::{AtomicBool, AtomicI64};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -20,8 +20,9 @@ use crate::meters::Meters;
 use crate::metrics::Metrics;
 use crate::notices::Notices;
 use crate::policies::{FileLayers, Policies};
-use crate::reconcile::{Queue, Work};
+use crate::reconcile::{Queue, STALLED, Work};
 use crate::tasks::Tasks;
+use crate::untold::Untold;
 
 /// What a fleet is made of.
 #[derive(Debug)]
@@ -86,6 +87,10 @@ pub(crate) struct Shared {
     /// Until when the session of this process's front door is taken for alive, in microseconds.
     pub(crate) session_until: AtomicI64,
     pub(crate) is_ready: AtomicBool,
+    /// What the doors could not tell the store.
+    pub(crate) untold: Untold,
+    /// When the loop last found its clock and itself in order, in microseconds.
+    pub(crate) looked_at: AtomicI64,
     /// How long history is kept.
     pub(crate) keep_for: Mutex<Duration>,
 }
@@ -113,6 +118,8 @@ impl Shared {
             present: tokio::sync::Mutex::default(),
             session_until: AtomicI64::new(started_at.as_micros()),
             is_ready: AtomicBool::new(false),
+            untold: Untold::default(),
+            looked_at: AtomicI64::new(started_at.as_micros()),
             keep_for: Mutex::new(crate::config::Journal::default().keep),
             brake_terms: brake,
             clock,
@@ -121,6 +128,17 @@ impl Shared {
             former,
             started_at,
         }
+    }
+}
+
+impl Shared {
+    /// Whether the loop has not come when it should have: what it did not see is no reason to act.
+    ///
+    /// Asked when a decision is committed. A check that was under way when everything stood still goes on at the same
+    /// moment as the loop, which is about to put the brake on.
+    pub(crate) fn is_stalled(&self, now: Timestamp) -> bool {
+        let looked_at = Timestamp::from_micros(self.looked_at.load(Ordering::Acquire));
+        now.since(looked_at) >= STALLED
     }
 }
 

@@ -9,6 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rusqlite::config::DbConfig;
+use rusqlite::ffi::SQLITE_IOERR_SHMSIZE;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{CachedStatement, ErrorCode, OpenFlags, ToSql};
 
@@ -228,6 +229,11 @@ impl ToSql for Param<'_> {
 
 /// An error of SQLite by what a caller does about it.
 pub(crate) fn error(error: rusqlite::Error) -> StoreError {
+    // The file through which readers and the writer find each other could not be made as long as it must be.
+    let is_full = error.sqlite_error().is_some_and(|error| error.extended_code == SQLITE_IOERR_SHMSIZE);
+    if is_full {
+        return StoreError::Full(error.into());
+    }
     let sort = error.sqlite_error_code().map_or(StoreError::Statement as fn(Cause) -> StoreError, sort);
     sort(error.into())
 }
@@ -276,6 +282,7 @@ mod tests {
         assert!(matches!(sorted(ffi::SQLITE_BUSY), StoreError::Busy(_)));
         assert!(matches!(sorted(ffi::SQLITE_BUSY_SNAPSHOT), StoreError::Busy(_)));
         assert!(matches!(sorted(ffi::SQLITE_FULL), StoreError::Full(_)));
+        assert!(matches!(sorted(SQLITE_IOERR_SHMSIZE), StoreError::Full(_)));
         assert!(matches!(sorted(ffi::SQLITE_READONLY), StoreError::ReadOnly(_)));
         assert!(matches!(sorted(ffi::SQLITE_READONLY_DIRECTORY), StoreError::ReadOnly(_)));
         assert!(matches!(sorted(ffi::SQLITE_NOTADB), StoreError::Corrupt(_)));

@@ -80,6 +80,18 @@ fn new_trouble_starts_the_wait_anew() {
 }
 
 #[test]
+fn the_length_of_a_jump_is_no_time_that_it_was_engaged() {
+    let jumped = Fleet { total: 3, gone: 0, trouble: Some(Trouble::ClockJumped) };
+    let (brake, _) = look(&Brake::default(), jumped, at(1_000));
+    // The clock goes on a day later, and that is told again.
+    let (brake, change) = look(&brake, jumped, at(87_400));
+    assert_eq!((brake.is_engaged(), change), (true, None), "it let go because of the jump");
+    let (brake, change) = look(&brake, fleet(0, 3), at(87_489));
+    assert_eq!((brake.is_engaged(), change), (true, None));
+    assert_eq!(look(&brake, fleet(0, 3), at(87_490)).1, Some(Change::Released(Release::Calm)));
+}
+
+#[test]
 fn under_half_for_one_threshold_releases_it() {
     let brake = engaged(at(1_000));
     assert_eq!(brake.deadline(&BrakeTerms::default()), Some(at(2_800)));

@@ -20,7 +20,7 @@ use usage::Usage;
 
 /// Both that can sleep do by then: their timeouts are 10 and 15 s.
 const ASLEEP_AFTER: Duration = Duration::from_secs(30);
-const WATCHED_FOR: Duration = Duration::from_secs(60);
+const WATCHED_FOR: Duration = Duration::from_mins(1);
 
 fn main() {
     // Cargo runs bench targets in `cargo test --benches` too.

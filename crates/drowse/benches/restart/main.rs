@@ -15,6 +15,7 @@
 mod cluster;
 mod former;
 #[path = "../../../server/benches/shown/report.rs"]
+#[expect(dead_code, reason = "what others show")]
 mod report;
 mod up;
 

@@ -32,9 +32,8 @@ impl Up {
         let began_at = clock.now();
         let mut child = command.spawn().expect("it starts");
         while !is_ready(address) {
-            if clock.now() > began_at + WITHIN || child.try_wait().expect("ours").is_some() {
-                panic!("it did not get ready: {}", said(child));
-            }
+            let is_over = clock.now() > began_at + WITHIN || child.try_wait().expect("ours").is_some();
+            assert!(!is_over, "it did not get ready: {}", said(child));
             wait(ASK_EVERY);
         }
         Self { child, took: clock.now().since(began_at) }

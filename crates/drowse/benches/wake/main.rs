@@ -8,6 +8,7 @@
 
 mod floor;
 #[path = "../../../server/benches/shown/report.rs"]
+#[expect(dead_code, reason = "what others show")]
 mod report;
 mod rig;
 

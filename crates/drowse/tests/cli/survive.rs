@@ -9,14 +9,24 @@ mod act;
 mod chance;
 #[path = "../../../store/tests/contract/cluster.rs"]
 pub(crate) mod cluster;
+#[path = "survive/cut.rs"]
+mod cut;
+#[path = "survive/disk.rs"]
+mod disk;
+#[path = "survive/early.rs"]
+mod early;
 #[path = "../../../server/tests/reconcile/journal.rs"]
 mod journal;
 #[path = "survive/law.rs"]
 mod law;
 #[path = "survive/points.rs"]
 mod points;
+#[path = "survive/postgres.rs"]
+mod postgres;
 #[path = "survive/stand.rs"]
 mod stand;
+#[path = "survive/surroundings.rs"]
+mod surroundings;
 #[path = "survive/truth.rs"]
 mod truth;
 #[path = "survive/wait.rs"]

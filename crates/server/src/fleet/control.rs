@@ -9,20 +9,29 @@ use drowse_core::status::{Status, StatusKind};
 use drowse_core::worker::Worker;
 use drowse_wire::control::{Answer, Awake, Control, Edge, Refused, SleepTold, Slept, Standing};
 
-use super::gate::Terms;
+use super::gate::{LOOK_EVERY, Terms};
 use super::{ControlError, Fleet, WakeRefused};
 
 impl Control for Fleet {
     fn connections<'a>(&'a self, worker: &'a WorkerId, edge: Edge) -> Answer<'a, Standing> {
         Box::pin(async move {
-            let (worker, terms) = self.connections(worker, edge).await.map_err(refused)?;
-            Ok(standing(&worker, terms))
+            match self.tell(worker, edge).await {
+                Ok((worker, terms)) => Ok(standing(&worker, terms)),
+                Err(ControlError::Unavailable(why)) => self.keep_edge(worker, edge, why).map_err(refused),
+                Err(other) => Err(refused(other)),
+            }
         })
     }
 
     fn wake<'a>(&'a self, worker: &'a WorkerId) -> Answer<'a, Awake> {
         Box::pin(async move {
-            match self.wake(worker).await {
+            let woken = match self.wake(worker).await {
+                Err(WakeRefused::Control(ControlError::Unavailable(why))) => {
+                    self.wake_without_store(worker, why).await
+                }
+                other => other,
+            };
+            match woken {
                 Ok(worker) => Ok(Awake { boot: worker.boot }),
                 Err(WakeRefused::Refused(refusal)) => Err(refused(ControlError::Refused(refusal))),
                 Err(WakeRefused::Control(error)) => Err(refused(error)),
@@ -38,7 +47,19 @@ impl Control for Fleet {
             // Before the first look: what changes in between is not missed.
             let mut changes = self.0.notices.worker(worker);
             loop {
-                match self.glance(worker).await.map_err(refused)?.status {
+                let seen = match self.glance(worker).await {
+                    // It was woken, and the books do not know yet.
+                    Ok(_) if self.0.untold.contains(worker) => None,
+                    Ok(seen) => Some(seen),
+                    Err(ControlError::Unavailable(_)) => None,
+                    Err(other) => return Err(refused(other)),
+                };
+                let Some(seen) = seen else {
+                    // Nobody can tell: as before, until somebody can.
+                    self.0.clock.sleep_until(self.0.clock.now() + LOOK_EVERY).await;
+                    continue;
+                };
+                match seen.status {
                     // What falls asleep may yet be called back.
                     Status::Running { .. } | Status::Draining { .. } | Status::Pausing { .. } => {
                         changes.next().await;
@@ -59,7 +80,10 @@ impl Control for Fleet {
 
     fn look<'a>(&'a self, worker: &'a WorkerId) -> Answer<'a, Standing> {
         Box::pin(async move {
-            let (picture, _) = self.picture(worker).await.map_err(refused)?;
+            let (picture, _) = match self.picture(worker).await {
+                Err(ControlError::Unavailable(why)) => return self.believed(worker, why).map_err(refused),
+                other => other.map_err(refused)?,
+            };
             let terms = Terms { connection_idle: picture.resolved.policy.connection_idle };
             Ok(standing(&picture.worker, terms))
         })
@@ -70,11 +94,15 @@ impl Control for Fleet {
     }
 
     fn valid_until(&self) -> Timestamp {
+        if self.0.cannot_write() {
+            // The session that nobody can renew is our own: what was told holds as long as this process does.
+            return Timestamp::from_micros(i64::MAX);
+        }
         Timestamp::from_micros(self.0.session_until.load(Ordering::Acquire))
     }
 }
 
-fn standing(worker: &Worker, terms: Terms) -> Standing {
+pub(super) fn standing(worker: &Worker, terms: Terms) -> Standing {
     let is_awake = matches!(worker.status, Status::Running { .. });
     Standing { is_awake, boot: worker.boot.clone(), connection_idle: terms.connection_idle }
 }

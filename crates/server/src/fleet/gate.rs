@@ -1,5 +1,9 @@
 //! What the front door asks for: count connections, wake, and tell when the worker answers.
+//!
+//! While the store answers, counting and waking are one transaction, so that no pause fits in between. What becomes
+//! of those who come while it does not is in `outage`.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use drowse_core::event::Event;
@@ -7,10 +11,11 @@ use drowse_core::id::WorkerId;
 use drowse_core::refusal::Refusal;
 use drowse_core::status::{Status, StatusKind, WakeCause};
 use drowse_core::worker::Worker;
-use drowse_store::{Lane, View};
+use drowse_store::{Lane, StoreError, View};
 use drowse_wire::control::{Edge, EdgeCause};
 
 use super::{ControlError, Fleet};
+use crate::shared::Shared;
 
 /// Why a worker did not wake.
 #[derive(Debug, thiserror::Error)]
@@ -39,6 +44,9 @@ pub struct Terms {
     pub connection_idle: Option<Duration>,
 }
 
+/// How often whoever waits for a wake looks whether the store is still there to tell of it.
+pub(super) const LOOK_EVERY: Duration = Duration::from_secs(1);
+
 impl Fleet {
     /// Tells of an edge of the count of connections to a worker through this process's front door: from 0 before
     /// the first connection is served, to 0 after the last one has ended. What is in between is for the door
@@ -48,31 +56,7 @@ impl Fleet {
     /// between. Where `wake_from` forbids it, it is refused and counts as nothing. The caller tells its edges
     /// one after the other.
     pub async fn connections(&self, id: &WorkerId, edge: Edge) -> Result<(Worker, Terms), ControlError> {
-        let session = self.0.replica.clone();
-        let (terms, worker) = self
-            .0
-            .change("connections", Lane::Wake, id, move |change| {
-                match edge.cause {
-                    EdgeCause::Came => {
-                        change.apply(&Event::WakeRequested { cause: WakeCause::Connection })?;
-                    }
-                    EdgeCause::CameToTheAwake => check_is_awake(&change.worker().status)?,
-                    EdgeCause::Left | EdgeCause::FellSilent => {}
-                }
-                change.locked.set_connections(&session, edge.epoch, edge.count, change.now)?;
-                if edge.count == 0 && change.worker().status.kind() == StatusKind::Draining {
-                    // It goes as soon as nothing holds it. Anybody else is looked at in good time: a hold that
-                    // begins or ends puts no deadline forward.
-                    change.tx.nudge(change.locked.id(), change.now)?;
-                }
-                Ok(Terms { connection_idle: change.resolved.policy.connection_idle })
-            })
-            .await?;
-        if edge.cause != EdgeCause::FellSilent {
-            // A connection and its close are activity.
-            self.0.saw_bytes(id);
-        }
-        Ok((worker, terms))
+        self.0.edge(id, edge, edge.cause == EdgeCause::Came).await
     }
 
     /// Notes bytes of a connection: O(1), written with the next flush. False: nothing can be written just now.
@@ -82,11 +66,13 @@ impl Fleet {
 
     /// Wakes a worker for a connection and waits until it answers. However many ask, it is woken once.
     ///
-    /// There is no deadline here beyond that of the worker's own transition: whoever asks has one.
+    /// There is no deadline here beyond that of the worker's own transition: whoever asks has one. While nothing
+    /// can be written down there is no telling, and this fails.
     pub async fn wake(&self, id: &WorkerId) -> Result<Worker, WakeRefused> {
         // Before the first look: what changes in between is not missed.
         let mut changes = self.0.notices.worker(id);
         let asked_at = self.0.clock.now();
+        self.0.can_write()?;
         let mut worker = self.glance(id).await?;
         if !is_wanted(&worker.status) {
             let event = Event::WakeRequested { cause: WakeCause::Connection };
@@ -106,7 +92,12 @@ impl Fleet {
                 | Status::Provisioning { .. }
                 | Status::Pausing { wake: Some(_), .. }
                 | Status::Stopping { wake: Some(_), .. } => {
-                    changes.next().await;
+                    tokio::select! {
+                        biased;
+                        () = changes.next() => {}
+                        // It may have woken long ago, and nobody could write that down.
+                        () = self.0.clock.sleep_until(self.0.clock.now() + LOOK_EVERY) => self.0.can_write()?,
+                    }
                     worker = self.glance(id).await?;
                     continue;
                 }
@@ -159,8 +150,49 @@ const fn is_wanted(status: &Status) -> bool {
     }
 }
 
+impl Shared {
+    /// Writes an edge: the count, the wake, and that both are activity.
+    pub(super) async fn edge(
+        self: &Arc<Self>,
+        id: &WorkerId,
+        edge: Edge,
+        wakes: bool,
+    ) -> Result<(Worker, Terms), ControlError> {
+        let session = self.replica.clone();
+        let (terms, worker) = self
+            .change("connections", Lane::Wake, id, move |change| {
+                if wakes {
+                    change.apply(&Event::WakeRequested { cause: WakeCause::Connection })?;
+                } else if edge.cause == EdgeCause::CameToTheAwake {
+                    check_is_awake(&change.worker().status)?;
+                }
+                change.locked.set_connections(&session, edge.epoch, edge.count, change.now)?;
+                if edge.count == 0 && change.worker().status.kind() == StatusKind::Draining {
+                    // It goes as soon as nothing holds it. Anybody else is looked at in good time: a hold that
+                    // begins or ends puts no deadline forward.
+                    change.tx.nudge(change.locked.id(), change.now)?;
+                }
+                Ok(Terms { connection_idle: change.resolved.policy.connection_idle })
+            })
+            .await?;
+        if edge.cause != EdgeCause::FellSilent {
+            // A connection and its close are activity.
+            self.saw_bytes(id);
+        }
+        Ok((worker, terms))
+    }
+
+    pub(super) fn can_write(&self) -> Result<(), ControlError> {
+        if self.cannot_write() {
+            let why = StoreError::Unavailable("it could not be written to".into());
+            return Err(ControlError::Unavailable(why));
+        }
+        Ok(())
+    }
+}
+
 /// Whether somebody may come who may not wake it.
-fn check_is_awake(status: &Status) -> Result<(), Refusal> {
+pub(super) fn check_is_awake(status: &Status) -> Result<(), Refusal> {
     match status {
         Status::Running { .. }
         | Status::Waking { .. }

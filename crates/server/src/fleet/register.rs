@@ -166,6 +166,7 @@ impl Fleet {
             let _ = self.0.hands.forget(id, &spec).await;
         }
         self.0.meters.forget(id);
+        self.0.untold.forget(id);
         self.0.gone.note(id, None);
         self.0.notices.worker_changed(id);
         self.0.notices.books_changed();
@@ -181,12 +182,12 @@ impl Fleet {
             match self.get(&new.id).await {
                 // Deleted for good; that the file still lists it asks for another one by that name.
                 Ok(card) if card.worker.status.kind() == StatusKind::Terminated => {
-                    self.remove(&new.id, FILE).await?;
-                    self.register(new, FILE).await?;
+                    Box::pin(self.remove(&new.id, FILE)).await?;
+                    Box::pin(self.register(new, FILE)).await?;
                 }
-                Ok(card) => self.refresh(&card, new).await?,
+                Ok(card) => Box::pin(self.refresh(&card, new)).await?,
                 Err(ControlError::NotFound(_)) => {
-                    self.register(new, FILE).await?;
+                    Box::pin(self.register(new, FILE)).await?;
                 }
                 Err(other) => return Err(other),
             }

@@ -128,7 +128,10 @@ impl Shared {
         self.write_notes(change, notes);
         write_history(change, picture, verdict)?;
         let mut held = change.locked.held()?;
-        expire_leases(change, &mut held.leases)?;
+        // After a stall of ours leases get their time again before any of them ends.
+        if !self.is_stalled(change.now) {
+            expire_leases(change, &mut held.leases)?;
+        }
         if picture.worker.gpu_was_read && !change.worker().gpu_was_read {
             let worker = drowse_core::worker::Worker { gpu_was_read: true, ..change.worker() };
             change.locked.save(&worker, None)?;
@@ -193,6 +196,7 @@ impl Shared {
     ) -> Result<Found, ControlError> {
         let id = change.locked.id();
         let mut found = change.locked.found_beside(held, verdict.at, change.now)?;
+        found.is_braked |= self.is_stalled(change.now);
         // A hold that was taken and ended since the look is use like any other.
         let hold_ended_at = held.ended_at(change.now);
         found.activity_at = found.activity_at.max(self.unwritten_activity(id)).max(hold_ended_at);

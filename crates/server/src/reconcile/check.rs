@@ -20,7 +20,7 @@ use drowse_store::{Claimed, Finished, Lane, View};
 
 use super::effects::RETRY;
 use super::{CLAIM_FOR, signals};
-use crate::fleet::{ControlError, Detection};
+use crate::fleet::{ControlError, Detection, Terms};
 use crate::hands::LOOK_WITHIN;
 use crate::picture::Picture;
 use crate::shared::Shared;
@@ -28,6 +28,9 @@ use crate::spec::WorkerSpec;
 
 /// How soon a worker is looked at again that nobody can see.
 pub(super) const LOOK_FOR: Duration = Duration::from_secs(15);
+
+/// How soon a worker is looked at again about which something is still to be written down.
+const AGAIN: Duration = Duration::from_secs(1);
 
 /// How often a check on demand is tried before it answers with what is known.
 const MOST_TRIES: usize = 3;
@@ -105,6 +108,8 @@ impl Shared {
         self.metrics.count(|counted| counted.checks += 1);
         let spec: WorkerSpec = serde_json::from_value(picture.record.spec.clone())
             .map_err(|error| ControlError::invalid("spec", error.to_string()))?;
+        let terms = Terms { connection_idle: picture.resolved.policy.connection_idle };
+        self.untold.believe(&picture.worker, &spec, terms);
         match picture.worker.status.kind() {
             StatusKind::Pausing | StatusKind::Waking | StatusKind::Stopping | StatusKind::Terminating => {
                 return self.check_transition(claimed, &picture, &spec).await;
@@ -223,6 +228,11 @@ impl Shared {
         picture: &Picture,
         seen: Seen,
     ) -> Result<Option<Detection>, ControlError> {
+        if self.untold.contains(&claimed.worker) {
+            // It was us, and that is about to be written down.
+            self.finish(claimed, picture, Some(self.clock.now() + AGAIN)).await?;
+            return Ok(None);
+        }
         let settled_at = picture.worker.status.since() + picture.worker.can.settle_for;
         let events = told_by(&picture.worker, &seen);
         let epoch = picture.book.epoch();

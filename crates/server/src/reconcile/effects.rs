@@ -11,9 +11,6 @@ use drowse_core::Timestamp;
 use drowse_core::effect::Effect;
 use drowse_core::event::Event;
 use drowse_core::id::{IntentId, WorkerId};
-use drowse_core::refusal::Refusal;
-use drowse_core::signal::Signal;
-use drowse_core::status::Status;
 use drowse_core::step;
 use drowse_core::worker::{Power, Worker};
 use drowse_drivers::{Acted, Driver, Error, Hook, Seen, Stop, Terminate};
@@ -23,7 +20,6 @@ use tokio::net::TcpStream;
 use tokio::sync::Notify;
 
 use crate::fleet::ControlError;
-use crate::ingest::FLUSH_INTERVAL;
 use crate::policies::Resolved;
 use crate::shared::Shared;
 use crate::spec::WorkerSpec;
@@ -31,7 +27,7 @@ use crate::spec::WorkerSpec;
 /// How soon a call that was not answered is made again.
 pub(super) const RETRY: Duration = Duration::from_secs(2);
 /// A call ends this long before its transition does, so that its answer can still be written.
-const MARGIN: Duration = Duration::from_secs(1);
+pub(super) const MARGIN: Duration = Duration::from_secs(1);
 /// How long a `before_pause` hook may take.
 const HOOK_WITHIN: Duration = Duration::from_secs(10);
 /// How long one attempt to connect may take, and the pause between two.
@@ -55,10 +51,10 @@ impl Subject {
 }
 
 /// One effect on its way.
-struct Job<'a> {
-    id: &'a WorkerId,
-    subject: Subject,
-    driver: Arc<dyn Driver>,
+pub(super) struct Job<'a> {
+    pub(super) id: &'a WorkerId,
+    pub(super) subject: Subject,
+    pub(super) driver: Arc<dyn Driver>,
     is_newer: &'a Notify,
 }
 
@@ -67,7 +63,7 @@ impl Job<'_> {
         self.subject.worker.status.deadline().unwrap_or(now + RETRY)
     }
 
-    fn within(&self, now: Timestamp) -> Duration {
+    pub(super) fn within(&self, now: Timestamp) -> Duration {
         self.deadline(now).since(now).saturating_sub(MARGIN).max(MARGIN)
     }
 }
@@ -84,11 +80,11 @@ impl Shared {
         let subject = match fresh {
             // Somebody waits. That it shall run may be old news by now, but what came after it is in line
             // behind it; that it shall not run is looked at again.
-            Some(fresh) if matches!(effect, Effect::Thaw { .. } | Effect::Start { .. }) => Some(fresh),
+            Some(fresh) if matches!(effect, Effect::Thaw { .. } | Effect::Start { .. }) => Ok(Some(fresh)),
             Some(_) | None => self.subject(id).await,
         };
-        // Without the store, or for a worker that was removed, nothing is done; the deadline finds it.
-        let Some(subject) = subject else { return };
+        // A worker that was removed, or that cannot be read: nothing is done, and the deadline finds it.
+        let Ok(Some(subject)) = subject else { return };
         if let Some(intent) = intent_of(effect)
             && subject.worker.status.intent() != Some(intent)
         {
@@ -133,17 +129,25 @@ impl Shared {
         }
     }
 
-    async fn subject(self: &Arc<Self>, id: &WorkerId) -> Option<Subject> {
-        let (shared, id) = (Arc::clone(self), id.clone());
-        let loaded = self.db.glance(move |view| {
-            let Some(record) = view.worker(&id)?.filter(|record| record.removed_at.is_none()) else {
-                return Ok(None);
-            };
-            let book = shared.policies.book(view)?;
-            let resolved = book.of(&record.without_terms().selectors);
-            Ok::<_, StoreError>(Subject::of(&record, resolved))
-        });
-        loaded.await.ok().flatten()
+    /// The worker as it is now. While the store is away, that is waited for.
+    async fn subject(self: &Arc<Self>, id: &WorkerId) -> Result<Option<Subject>, StoreError> {
+        loop {
+            let (shared, id) = (Arc::clone(self), id.clone());
+            let loaded = self.db.glance(move |view| {
+                let Some(record) = view.worker(&id)?.filter(|record| record.removed_at.is_none()) else {
+                    return Ok(None);
+                };
+                let book = shared.policies.book(view)?;
+                let resolved = book.of(&record.without_terms().selectors);
+                Ok::<_, StoreError>(Subject::of(&record, resolved))
+            });
+            match loaded.await {
+                Err(error) if error.is_outage() => {
+                    self.clock.sleep_until(self.clock.now() + MARGIN).await;
+                }
+                other => return other,
+            }
+        }
     }
 
     async fn before_pause(self: &Arc<Self>, job: &Job<'_>, intent: IntentId) {
@@ -175,62 +179,6 @@ impl Shared {
             biased;
             _ = self.hands.call("hook", job.driver.run_hook(job.id, hook, HOOK_WITHIN)) => {}
             () = job.is_newer.notified() => {}
-        }
-    }
-
-    async fn freeze(self: &Arc<Self>, job: &Job<'_>, intent: IntentId) {
-        let within = job.within(self.clock.now());
-        let answer = self.hands.call("freeze", job.driver.freeze(job.id, within)).await;
-        let Some(seen) = self.settled(job, intent, answer, &[Power::Paused]).await else { return };
-        debug_assert_eq!(seen.power, Power::Paused);
-        let frozen_at = self.clock.now();
-        self.wait_for_evidence(job).await;
-        // The barrier again: what was in use up to the freeze is written before anybody calls it paused.
-        let _ = self.flush_past(frozen_at).await;
-        let shared = Arc::clone(self);
-        let confirmed = self
-            .change("paused", Lane::Wake, job.id, move |change| {
-                let worker = change.worker();
-                if worker.status.intent() == Some(intent)
-                    && let Some(sleep) = worker.status.sleep()
-                {
-                    let written = change.tx.activity_at(&worker.id)?;
-                    let newest = written.max(shared.unwritten_activity(&worker.id));
-                    let is_held = change.locked.held()?.is_held(change.now);
-                    if sleep.is_undone_by_activity() && (is_held || newest.is_some_and(|at| at > sleep.at)) {
-                        change.apply(&Event::ActivityArrived { by: Signal::Connections })?;
-                    }
-                }
-                change.apply(&Event::DriverDone { intent, exit_code: None })
-            })
-            .await;
-        if let Err(ControlError::Refused(Refusal::Late { .. })) = confirmed {
-            // It was frozen after the intent had been given up. The rules remember that, and put it right as
-            // soon as they are shown.
-            self.look_soon(job.id).await;
-        }
-    }
-
-    /// The second transaction of a pause comes no sooner than one flush after the first, so that evidence that
-    /// was on its way has arrived. If somebody waits for the worker already, there is nothing to wait for.
-    async fn wait_for_evidence(&self, job: &Job<'_>) {
-        let until = job.subject.worker.status.since() + FLUSH_INTERVAL;
-        let mut changes = self.notices.worker(job.id);
-        loop {
-            let id = job.id.clone();
-            let record = self.db.glance(move |view| view.worker(&id)).await;
-            let is_wanted = record
-                .ok()
-                .flatten()
-                .is_none_or(|record| !matches!(record.status(), Status::Pausing { wake: None, .. }));
-            if is_wanted {
-                return;
-            }
-            tokio::select! {
-                biased;
-                () = self.clock.sleep_until(until) => return,
-                () = changes.next() => {}
-            }
         }
     }
 
@@ -302,7 +250,7 @@ impl Shared {
     }
 
     /// What an action came to, once it is settled. `None`: it is not, and that has been dealt with.
-    async fn settled(
+    pub(super) async fn settled(
         self: &Arc<Self>,
         job: &Job<'_>,
         intent: IntentId,
@@ -358,18 +306,38 @@ impl Shared {
     }
 
     /// Nobody knows whether it was done: the worker is looked at soon, and asked again.
-    async fn unanswered(&self, id: &WorkerId, error: &Error) {
+    pub(super) async fn unanswered(&self, id: &WorkerId, error: &Error) {
         tracing::warn!(worker = %id, %error, "the driver does not answer");
         self.metrics.count(|counted| counted.driver_errors += 1);
-        let (worker, at) = (id.clone(), self.clock.now() + RETRY);
-        // Failed: it is due at its deadline in any case.
-        let _ = self.db.tx("nudge", Lane::Ordinary, move |tx| tx.nudge(&worker, at)).await;
+        self.ask_again(id).await;
+    }
+
+    /// Has a transition looked at soon, which asks the driver again.
+    pub(crate) async fn ask_again(&self, id: &WorkerId) {
+        loop {
+            let (worker, at) = (id.clone(), self.clock.now() + RETRY);
+            match self.db.tx("nudge", Lane::Ordinary, move |tx| tx.nudge(&worker, at)).await {
+                Err(error) if error.is_outage() => {
+                    self.clock.sleep_until(self.clock.now() + MARGIN).await;
+                }
+                Ok(()) | Err(_) => break,
+            }
+        }
         self.queue.nudge();
     }
 
-    /// Tells the rules what the driver answered. Too late is no error: somebody else knew sooner.
+    /// Tells the rules what the driver answered. Too late is no error: somebody else knew sooner. While the store
+    /// is away it is kept, and told when that is back; nothing newer can have been decided before.
     async fn answer(self: &Arc<Self>, id: &WorkerId, event: Event) {
-        let _ = self.change("answer", Lane::Wake, id, move |change| change.apply(&event)).await;
+        loop {
+            let told = event.clone();
+            match self.change("answer", Lane::Wake, id, move |change| change.apply(&told)).await {
+                Err(ControlError::Unavailable(error)) if error.is_outage() || error.is_worth_retrying() => {
+                    self.clock.sleep_until(self.clock.now() + MARGIN).await;
+                }
+                Ok(_) | Err(_) => return,
+            }
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use drowse_drivers::{Driver, Hint};
 use drowse_store::Lane;
 
 use crate::fleet::ControlError;
+use crate::ingest::FLUSH_INTERVAL;
 use crate::shared::Shared;
 
 impl Shared {
@@ -23,7 +24,10 @@ impl Shared {
     async fn listen(self: &Arc<Self>, driver: &Arc<dyn Driver>) {
         loop {
             match driver.next_hint().await {
-                Hint::Exited { worker, boot, code: Some(code) } => self.exited(&worker, boot, code).await,
+                Hint::Exited { worker, boot, code: Some(code) } => {
+                    let shared = Arc::clone(self);
+                    self.tasks.spawn(async move { shared.exited(&worker, boot, code).await });
+                }
                 Hint::Exited { worker, code: None, .. } | Hint::Changed { worker } => {
                     self.look_soon(&worker).await;
                 }
@@ -33,11 +37,18 @@ impl Shared {
     }
 
     async fn exited(self: &Arc<Self>, worker: &WorkerId, boot: BootId, code: i32) {
-        let event = Event::Exited { boot, code };
-        let outcome = self.change("exited", Lane::Ordinary, worker, move |change| change.apply(&event)).await;
-        if let Err(ControlError::Refused(_)) = outcome {
-            // Of another run than we know, or in the middle of something: a look tells.
-            self.look_soon(worker).await;
+        loop {
+            let event = Event::Exited { boot: boot.clone(), code };
+            let outcome = self.change("exited", Lane::Ordinary, worker, move |change| change.apply(&event));
+            match outcome.await {
+                // Of another run than we know, or in the middle of something: a look tells.
+                Err(ControlError::Refused(_)) => return self.look_soon(worker).await,
+                // A look would find it ended and not know that it was an error.
+                Err(ControlError::Unavailable(error)) if error.is_outage() => {
+                    self.clock.sleep_until(self.clock.now() + FLUSH_INTERVAL).await;
+                }
+                Ok(_) | Err(_) => return,
+            }
         }
     }
 

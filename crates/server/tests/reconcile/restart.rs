@@ -186,3 +186,50 @@ fn death_at_any_point_of_a_pause_or_a_wake_leaves_nothing_half_done() {
         journal_agrees(&bench.worker(&web), &bench.journal(&web));
     }
 }
+
+/// The program stands still while a check is under way: what that reads is old, and nobody has looked meanwhile.
+#[test]
+fn a_check_that_was_under_way_when_everything_stood_still_decides_nothing() {
+    let takes = Takes { read: Span::exactly(Duration::from_millis(500)), ..Takes::default() };
+    let mut bench = Bench::new(6, vec![global(10)]);
+    let web = bench.add_with("web", true, sim::Spec { takes, ..sim::Spec::default() });
+    bench.pass_secs(1);
+    bench.fate.passed.lock().unwrap().clear();
+    bench.pass_until("its signals are being read", |bench| {
+        bench.fate.passed.lock().unwrap().contains(&CrashPoint::BeforeCall("read"))
+    });
+    // Longer than the timeout, and not so long that its front door is taken for lost.
+    let later = bench.now() + Duration::from_secs(11);
+    bench.clock.set(later);
+    bench.sim.tick(later);
+    // The check goes on before the loop does.
+    bench.settle();
+    assert!(bench.is(&web, StatusKind::Running), "{}", bench.summary());
+    bench.tick();
+    let brake = bench.ask(|fleet| async move { fleet.brake().await }).unwrap();
+    assert!(brake.is_engaged());
+    bench.pass_secs(60);
+    assert!(bench.is(&web, StatusKind::Running), "{}", bench.summary());
+    bench.pass_until("it sleeps", |bench| bench.is(&web, StatusKind::Pausing));
+}
+
+#[test]
+fn a_lease_lives_through_a_standstill_for_its_own_ttl() {
+    let mut bench = Bench::new(7, vec![global(10)]);
+    let web = bench.add("web", true);
+    let id = web.clone();
+    let ttl = Duration::from_secs(200);
+    let asked = LeaseAsked { credential: Credential::new("token"), holder: None, ttl, reason: String::new() };
+    bench.ask(|fleet| async move { fleet.take_lease(&id, asked).await }).unwrap();
+    bench.pass_secs(5);
+    let later = bench.now() + Duration::from_hours(1);
+    bench.clock.set(later);
+    bench.sim.tick(later);
+    bench.tick();
+    // Longer than the brake is on, which would hide it.
+    bench.pass_secs(199);
+    assert!(bench.is(&web, StatusKind::Running), "{}", bench.summary());
+    assert_eq!(bench.count(&web, "worker.lease_ended"), 0, "{}", bench.summary());
+    bench.pass_until("it sleeps", |bench| bench.is(&web, StatusKind::Pausing));
+    assert_eq!(bench.count(&web, "worker.lease_ended"), 1, "{}", bench.summary());
+}

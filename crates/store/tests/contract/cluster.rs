@@ -80,8 +80,8 @@ impl Cluster {
     }
 
     fn wait_until_up(&mut self) {
-        // Each attempt is a process of its own, so this is about half a minute and not a busy loop.
-        for _ in 0..3_000 {
+        // About half a minute.
+        for _ in 0..1_500 {
             let status = Command::new(programs().join("pg_isready"))
                 .arg("-q")
                 .arg("-h")
@@ -93,6 +93,8 @@ impl Cluster {
             }
             let shell = self.shell.as_mut().unwrap();
             assert!(shell.try_wait().unwrap().is_none(), "the server did not start:\n{}", self.log());
+            // Nobody unparks this thread: a short pause, in which the server gets on.
+            std::thread::park_timeout(std::time::Duration::from_millis(20));
         }
         panic!("the server did not come up:\n{}", self.log());
     }

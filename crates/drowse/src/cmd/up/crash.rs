@@ -2,8 +2,9 @@
 //!
 //! `DROWSE_CRASH_DIR=FOLDER` makes this process write the name of every crash point that it passes to the file
 //! `passed` in that folder, and look into `die-at` there before it goes on: a line such as `freeze:after-call 2`
-//! kills it, as `kill -9` would, the second time it passes that point after the line was written. Without the
-//! variable there is nothing of all this. Whoever can set it can kill the process anyway.
+//! kills it, as `kill -9` would, the second time it passes that point after the line was written, and one such as
+//! `freeze:after-call 1 stop` lets it stand still there until it gets SIGCONT. Without the variable there is
+//! nothing of all this. Whoever can set it can kill the process anyway.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -57,10 +58,10 @@ impl Watched {
         }
         self.times += 1;
         let is_due = words.next().and_then(|times| times.parse().ok()) == Some(self.times);
+        let only_stops = words.next() == Some("stop");
         if is_due {
-            // Never comes back; and if it did, the point would not be passed.
-            let _ = kill_process(getpid(), Signal::KILL);
+            let _ = kill_process(getpid(), if only_stops { Signal::STOP } else { Signal::KILL });
         }
-        is_due
+        is_due && !only_stops
     }
 }

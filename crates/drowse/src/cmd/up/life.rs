@@ -66,7 +66,7 @@ pub(super) async fn live(
     let listed = settings.doors();
     let bound = doors.bind(&listed)?;
     let lives = Lives::begin(folder)?;
-    let (fleet, freezer) = parts::fleet(&settings, folder, &lives, memory.store.clone(), &tasks)?;
+    let (fleet, freezer) = parts::fleet(&settings, folder, &lives, memory, &tasks)?;
     let mut news = News::new(fleet.clone()).await?;
 
     fleet.sync_listed(settings.listed.clone()).await.context("cannot take on the workers of the file")?;
@@ -103,12 +103,14 @@ pub(super) async fn live(
 
     let outcome = {
         let mut telling = std::pin::pin!(tell(args, &mut news));
+        let mut store = life.fleet.watch_store();
         loop {
             tokio::select! {
                 () = ends.next() => break Ok(()),
                 _ = hangups.recv() => Box::pin(life.reload()).await,
                 // Its sender lives as long as the fleet.
                 Ok(()) = books.changed() => life.follow_books().await,
+                Ok(()) = store.changed() => output::talk(&about_store(store.borrow_and_update().as_deref())),
                 ended = &mut life.ticking => break ended.context("the loop has failed"),
                 _ = is_lost.wait_for(|is_lost| *is_lost) => {
                     break Err(anyhow!("another Drowse has taken the database over while it did not answer"));
@@ -122,6 +124,17 @@ pub(super) async fn live(
         news.catch_up().await;
     }
     outcome
+}
+
+/// Said also to whoever wants no news: it needs somebody.
+fn about_store(failure: Option<&str>) -> String {
+    match failure {
+        Some(why) => format!(
+            "drowse: the database cannot be written to: {why}; nothing is put to sleep until it can, and \
+             connections still wake what is frozen\n"
+        ),
+        None => "drowse: the database can be written to again\n".to_owned(),
+    }
 }
 
 async fn tell(args: &Args, news: &mut News) {

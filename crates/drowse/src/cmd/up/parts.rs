@@ -23,7 +23,9 @@ const LOG_LIMIT: u64 = 10 << 20;
 /// The database, and that it is ours alone.
 #[derive(Debug)]
 pub(super) struct Memory {
-    pub(super) store: Store,
+    store: Store,
+    /// The clock that goes with it.
+    clock: Clock,
     /// Whether somebody else has it now, after an outage of it.
     pub(super) is_lost: watch::Sender<bool>,
     _alone: Alone,
@@ -58,7 +60,8 @@ pub(super) fn open_store(database: &Database, folder: &Folder) -> anyhow::Result
         };
         let alone = Alone::take(&url, folder.path(), &options, lost)?;
         let store = Store::open(&url, folder.path(), &options)?;
-        Ok(Memory { store, is_lost: is_lost.clone(), _alone: alone })
+        let clock = Clock::of(&store)?;
+        Ok(Memory { store, clock, is_lost: is_lost.clone(), _alone: alone })
     };
     open().with_context(|| format!("cannot open the database {shown}"))
 }
@@ -82,10 +85,10 @@ pub(super) fn fleet(
     settings: &Settings,
     folder: &Folder,
     lives: &Lives,
-    store: Store,
+    memory: &Memory,
     tasks: &Tasks,
 ) -> anyhow::Result<(Fleet, String)> {
-    let clock = Clock::system();
+    let clock = memory.clock.clone();
     let process = ProcessDriver::open(process::Config {
         data_dir: folder.path().to_owned(),
         // Whatever becomes of the file that this program was started from, such as an upgrade.
@@ -97,7 +100,7 @@ pub(super) fn fleet(
     .context("cannot look after processes")?;
     let freezer = process.freezer().freezer.to_string();
     let fleet = Fleet::new(Parts {
-        store,
+        store: memory.store.clone(),
         drivers: Drivers::default().with(Arc::new(process)),
         clock,
         tasks: tasks.clone(),

@@ -7,8 +7,17 @@ use super::stand::Stand;
 use super::wait::{until, until_or};
 use crate::up::running::Up;
 
+/// A worker to which only people do something. Connections wake it whoever put it to sleep, so that it shows at
+/// once whether they can.
+pub(crate) const BY_PEOPLE: &str =
+    "policy.idle_timeout = \"1h\"\npolicy.wake_from = [\"idle_timeout\", \"manual\"]";
+
+/// One that falls asleep by itself as soon as it may, and again however often it is woken.
+pub(crate) const SOON_IDLE: &str = "policy.idle_timeout = \"1s\"\npolicy.stop_after = \"1s\"\n\
+     policy.snooze = \"0s\"\npolicy.flap_guard = false";
+
 /// Something that Drowse does to a worker.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Act {
     /// A person pauses it.
     Pause,
@@ -38,24 +47,6 @@ pub(crate) enum Ended {
 }
 
 impl Act {
-    /// Connections wake whatever sleeps, so that it shows at once whether they can.
-    pub(crate) fn policy(self) -> &'static str {
-        match self {
-            Act::Idle => {
-                "policy.idle_timeout = \"1s\"\npolicy.stop_after = \"1s\"\npolicy.snooze = \"0s\"\n\
-                 policy.flap_guard = false"
-            }
-            Act::IdleUndone => "policy.idle_timeout = \"1s\"\npolicy.flap_guard = false",
-            Act::Pause
-            | Act::PauseUndone
-            | Act::Resume
-            | Act::Wake
-            | Act::Stop
-            | Act::StopFrozen
-            | Act::Start => "policy.idle_timeout = \"1h\"\npolicy.wake_from = [\"idle_timeout\", \"manual\"]",
-        }
-    }
-
     /// Points that are certainly passed.
     pub(crate) const fn passes(self) -> &'static [&'static str] {
         match self {
@@ -87,13 +78,12 @@ impl Act {
             assert!(matches!(answer, Ok((200 | 202, _))), "{answer:?}");
             stand.wait_for(0, then);
         };
+        stand.ask(0).unwrap();
         match self {
+            Act::Idle | Act::IdleUndone => {}
             Act::Pause | Act::PauseUndone | Act::Stop => stand.wait_for(0, "running"),
             Act::Resume | Act::Wake | Act::StopFrozen => order("pause", "paused"),
             Act::Start => order("stop", "stopped"),
-            Act::Idle | Act::IdleUndone => {
-                stand.ask(0).unwrap();
-            }
         }
     }
 

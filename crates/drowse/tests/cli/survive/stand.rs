@@ -4,16 +4,20 @@ use std::fs;
 use std::io::{self, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::PathBuf;
+use std::process::Command;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use drowse_core::id::WorkerId;
 use drowse_core::worker::Worker;
 use drowse_store::{Epoch, EventFilter, Options, Store, StoreError, StoredEvent};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+use tempfile::TempDir;
 
 use super::cluster::{self, Cluster};
+use super::truth;
 use super::wait::until_or;
 use crate::up::running::{Folder, Up};
 
@@ -26,6 +30,8 @@ pub(crate) enum Engine {
 
 pub(crate) struct Stand {
     pub(crate) folder: Folder,
+    /// Where Drowse sees the root of the file system, if it is not ours.
+    pub(crate) root: Mutex<Option<PathBuf>>,
     host: Ipv4Addr,
     url: String,
     /// Of PostgreSQL: a server that goes on while Drowse is dead.
@@ -49,12 +55,19 @@ impl Stand {
             Some(cluster) => cluster.url(&cluster.database()),
             None => "sqlite://drowse.db".to_owned(),
         };
+        let mut stand = Self::at(url);
+        stand.cluster = cluster;
+        stand
+    }
+
+    /// The same on a database that is somebody else's business.
+    pub(crate) fn at(url: String) -> Self {
         let mut folder = Folder::new();
         let crash = folder.data().with_file_name("crash");
         fs::create_dir(&crash).unwrap();
         folder.args = vec!["--database".to_owned(), url.clone()];
         folder.variables = vec![("DROWSE_CRASH_DIR".to_owned(), crash.display().to_string())];
-        Self { folder, host: own_host(), url, kept: OnceLock::new(), cluster }
+        Self { folder, root: Mutex::default(), host: own_host(), url, kept: OnceLock::new(), cluster: None }
     }
 
     /// Lists a worker, by its number, with these lines of policy.
@@ -76,6 +89,15 @@ impl Stand {
         (self.host, TARGETS + number).into()
     }
 
+    /// The data folder as it is seen from here.
+    pub(crate) fn data(&self) -> PathBuf {
+        let data = self.folder.data();
+        match &*self.root.lock().unwrap() {
+            Some(root) => root.join(data.strip_prefix("/").unwrap()),
+            None => data,
+        }
+    }
+
     pub(crate) fn up(&self) -> Up {
         self.folder.up(&[])
     }
@@ -89,18 +111,23 @@ impl Stand {
         Err(io::Error::other(format!("no answer of the worker: {answer:?}")))
     }
 
-    /// Asks the API; the status and the body.
-    pub(crate) fn api(&self, method: &str, path: &str, body: &str) -> io::Result<(u16, Value)> {
-        let read = |name: &str| fs::read_to_string(self.folder.data().join(name));
+    /// Where the API is, and what opens it.
+    fn entrance(&self) -> io::Result<(SocketAddr, String)> {
+        let read = |name: &str| fs::read_to_string(self.data().join(name));
         let (address, token) = (read("address")?, read("admin-token")?);
         let address = address.trim().strip_prefix("http://").and_then(|address| address.parse().ok());
-        let address: SocketAddr = address.ok_or_else(|| io::Error::other("no address"))?;
+        Ok((address.ok_or_else(|| io::Error::other("no address"))?, token.trim().to_owned()))
+    }
+
+    /// Asks the API; the status and the body.
+    pub(crate) fn api(&self, method: &str, path: &str, body: &str) -> io::Result<(u16, Value)> {
+        let (address, token) = self.entrance()?;
         let answer = http(
             address,
             &format!(
                 "{method} {path} HTTP/1.1\r\nhost: drowse\r\nconnection: close\r\nauthorization: Bearer {}\r\n\
                  content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
-                token.trim(),
+                token,
                 body.len()
             ),
         )?;
@@ -110,9 +137,26 @@ impl Stand {
         Ok((status, serde_json::from_str(body).unwrap_or_default()))
     }
 
+    /// What `/readyz` says.
+    pub(crate) fn is_ready(&self) -> bool {
+        matches!(self.api("GET", "/readyz", ""), Ok((200, _)))
+    }
+
     /// A person's order, over whatever holds the worker.
     pub(crate) fn order(&self, number: u16, what: &str) -> io::Result<(u16, Value)> {
         self.api("POST", &format!("/api/v1/workers/{}/{what}", name(number)), r#"{"force":true}"#)
+    }
+
+    /// Takes a lease, as a program in the worker would.
+    pub(crate) fn lease(&self, number: u16, ttl: &str) {
+        let path = format!("/api/v1/workers/{}/leases/build", name(number));
+        let taken = self.api("PUT", &path, &format!(r#"{{"ttl":"{ttl}","reason":"work"}}"#)).unwrap();
+        assert_eq!(taken.0, 200, "{}", taken.1);
+    }
+
+    pub(crate) fn is_leased(&self, number: u16) -> bool {
+        let (_, holds) = self.api("GET", &format!("/api/v1/workers/{}/holds", name(number)), "").unwrap();
+        holds.to_string().contains("lease")
     }
 
     /// What Drowse says that a worker is doing.
@@ -151,11 +195,27 @@ impl Stand {
     /// it, and that is what Drowse shall do.
     fn open(&self) -> Result<Store, StoreError> {
         let options = Options { connections: 1, create: false, ..Options::new(Epoch(0)) };
-        let store = Store::open(&self.url, &self.folder.data(), &options)?;
+        if self.root.lock().unwrap().is_some() {
+            return Store::open("sqlite://copy.db", self.copy().unwrap().path(), &options);
+        }
+        let store = Store::open(&self.url, &self.data(), &options)?;
         if self.cluster.is_some() {
             let _ = self.kept.set(store.clone());
         }
         Ok(store)
+    }
+
+    /// A copy of the database, as Drowse gives it out: SQLite goes by names, and does not find what only Drowse sees.
+    pub(crate) fn copy(&self) -> io::Result<TempDir> {
+        let folder = tempfile::tempdir()?;
+        let copy = folder.path().join("copy.db");
+        let (address, token) = self.entrance()?;
+        let output = Command::new(env!("CARGO_BIN_EXE_drowse"))
+            .args(["backup", &copy.display().to_string()])
+            .env("DROWSE_URL", format!("http://{address}"))
+            .env("DROWSE_TOKEN", token)
+            .output()?;
+        if output.status.success() { Ok(folder) } else { Err(io::Error::other(format!("{output:?}"))) }
     }
 
     /// The journal of a worker, for messages.
@@ -169,14 +229,36 @@ impl Stand {
         format!("{:?}{}", worker.status, journal.iter().map(line).collect::<String>())
     }
 
+    /// How often something of this type was journalled about a worker.
+    pub(crate) fn count(&self, number: u16, kind: &str) -> usize {
+        let (_, journal) = self.books(number).unwrap();
+        journal.iter().filter(|stored| stored.event.kind == kind).count()
+    }
+
     fn crash(&self, file: &str) -> PathBuf {
         self.folder.data().with_file_name("crash").join(file)
     }
 
     /// Lets it die the `nth` time that it passes a point from now on.
     pub(crate) fn arm(&self, point: &str, nth: usize) {
+        self.write_die_at(&format!("{point} {nth}\n"));
+    }
+
+    /// Does something, lets it stand still at the next passing of a point, and waits until it does.
+    pub(crate) fn stop_at(&self, up: &Up, point: &str, act: impl FnOnce()) {
+        self.write_die_at(&format!("{point} 1 stop\n"));
+        act();
+        until_or(
+            &format!("it stands still at {point}"),
+            || if truth::is_stopped(up.pid()) { Ok(()) } else { Err(String::new()) },
+            || self.story(0),
+        );
+        self.disarm();
+    }
+
+    fn write_die_at(&self, line: &str) {
         let new = self.crash("die-at.new");
-        fs::write(&new, format!("{point} {nth}\n")).unwrap();
+        fs::write(&new, line).unwrap();
         fs::rename(new, self.crash("die-at")).unwrap();
     }
 
@@ -192,6 +274,16 @@ impl Stand {
 
     pub(crate) fn passed_length(&self) -> usize {
         fs::metadata(self.crash("passed")).map_or(0, |file| usize::try_from(file.len()).unwrap())
+    }
+}
+
+impl Drop for Stand {
+    /// Ends the workers, wherever their records are.
+    fn drop(&mut self) {
+        for pid in truth::workers_at(self.host) {
+            let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+            let _ = pid.map(|pid| kill_process(pid, Signal::KILL));
+        }
     }
 }
 

@@ -21,6 +21,8 @@ pub(crate) struct Folder {
     /// What every start in it is given beside its own arguments.
     pub(crate) args: Vec<String>,
     pub(crate) variables: Vec<(String, String)>,
+    /// A program and its first arguments that become Drowse, if there is one.
+    pub(crate) through: Vec<String>,
 }
 
 /// A worker's two ports.
@@ -33,7 +35,7 @@ pub(crate) struct Ports {
 impl Folder {
     pub(crate) fn new() -> Self {
         let place = tempfile::tempdir().expect("a folder for temporary files");
-        let folder = Self { place, args: Vec::new(), variables: Vec::new() };
+        let folder = Self { place, args: Vec::new(), variables: Vec::new(), through: Vec::new() };
         folder.rewrite(|_| String::new());
         folder
     }
@@ -72,8 +74,16 @@ impl Folder {
     }
 
     fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_drowse"));
-        command.arg("up").args(args).args(&self.args).current_dir(self.place.path()).env_clear();
+        let words = self.through.iter().map(String::as_str).chain([env!("CARGO_BIN_EXE_drowse")]);
+        let words: Vec<&str> = words.collect();
+        let mut command = Command::new(words[0]);
+        command
+            .args(&words[1..])
+            .arg("up")
+            .args(args)
+            .args(&self.args)
+            .current_dir(self.place.path())
+            .env_clear();
         command.env("DROWSE_DATA", self.data()).stdin(Stdio::null());
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         command
@@ -211,7 +221,11 @@ impl Up {
     }
 
     pub(crate) fn hang_up(&self) {
-        signal("-HUP", &self.pid().to_string());
+        self.signal("-HUP");
+    }
+
+    pub(crate) fn signal(&self, which: &str) {
+        signal(which, &self.pid().to_string());
     }
 
     pub(crate) fn kill(mut self) {

@@ -1,0 +1,124 @@
+//! A freeze: what the driver did counts only when it is written down, and only if nothing has arrived meanwhile.
+//!
+//! ```text
+//!   freeze ──▶ wait for evidence on its way ──▶ flush ──▶ confirm ──▶ paused, or undone
+//!     │                                                      │
+//!     └── somebody at the door ──────────────────────────────┴── the store is away ──▶ thaw, ask again later
+//! ```
+
+use std::sync::Arc;
+
+use drowse_core::event::Event;
+use drowse_core::id::{IntentId, WorkerId};
+use drowse_core::machine::Answer;
+use drowse_core::refusal::Refusal;
+use drowse_core::signal::Signal;
+use drowse_core::status::Status;
+use drowse_core::worker::Power;
+use drowse_store::{Lane, StoreError};
+
+use super::effects::{Job, MARGIN};
+use crate::fleet::ControlError;
+use crate::ingest::FLUSH_INTERVAL;
+use crate::shared::Shared;
+
+impl Shared {
+    pub(super) async fn freeze(self: &Arc<Self>, job: &Job<'_>, intent: IntentId) {
+        // Somebody is at the door of whom the store does not know yet.
+        if self.untold.holds(job.id) {
+            return self.ask_again(job.id).await;
+        }
+        let mut frozen_at = self.clock.now();
+        // Somebody waits for it already: it is not frozen only to be thawed.
+        if !matches!(job.subject.worker.status, Status::Pausing { wake: Some(_), .. }) {
+            let within = job.within(self.clock.now());
+            let answer = self.hands.call("freeze", job.driver.freeze(job.id, within)).await;
+            let Some(seen) = self.settled(job, intent, answer, &[Power::Paused]).await else { return };
+            debug_assert_eq!(seen.power, Power::Paused);
+            frozen_at = self.clock.now();
+            self.wait_for_evidence(job).await;
+        }
+        if self.untold.holds(job.id) {
+            return self.take_back(job).await;
+        }
+        // The barrier again: what was in use up to the freeze is written before anybody calls it paused.
+        let _ = self.flush_past(frozen_at).await;
+        let mut may_be_written = false;
+        loop {
+            match self.confirm_pause(job.id, intent).await {
+                Err(ControlError::Unavailable(error)) => {
+                    may_be_written |= matches!(error, StoreError::CommitUnknown(_));
+                    // What cannot be written down is not left frozen.
+                    if !may_be_written || self.untold.holds(job.id) {
+                        return self.take_back(job).await;
+                    }
+                    // If it is written, it sleeps by the book, and the next attempt tells. Whoever needs it
+                    // meanwhile is not kept waiting for that.
+                    self.clock.sleep_until(self.clock.now() + MARGIN).await;
+                }
+                // It is written, or it was frozen after the intent had been given up. The rules remember that,
+                // and put it right as soon as they are shown.
+                Err(ControlError::Refused(Refusal::Late { .. })) => return self.look_soon(job.id).await,
+                Ok(_) | Err(_) => return,
+            }
+        }
+    }
+
+    /// The second transaction of a pause: if anything arrived since the first, it is undone.
+    async fn confirm_pause(
+        self: &Arc<Self>,
+        id: &WorkerId,
+        intent: IntentId,
+    ) -> Result<Answer, ControlError> {
+        let shared = Arc::clone(self);
+        let confirmed = self.change("paused", Lane::Wake, id, move |change| {
+            let worker = change.worker();
+            if worker.status.intent() == Some(intent)
+                && let Some(sleep) = worker.status.sleep()
+            {
+                let written = change.tx.activity_at(&worker.id)?;
+                let newest = written.max(shared.unwritten_activity(&worker.id));
+                let is_held = change.locked.held()?.is_held(change.now);
+                if sleep.is_undone_by_activity() && (is_held || newest.is_some_and(|at| at > sleep.at)) {
+                    change.apply(&Event::ActivityArrived { by: Signal::Connections })?;
+                }
+            }
+            change.apply(&Event::DriverDone { intent, exit_code: None })
+        });
+        Ok(confirmed.await?.0)
+    }
+
+    /// Thaws what was frozen for a pause that could not be completed. The intent is still open, and is taken up
+    /// again when the store is back.
+    async fn take_back(&self, job: &Job<'_>) {
+        let within = job.within(self.clock.now());
+        if let Err(error) = self.hands.call("thaw", job.driver.thaw(job.id, within)).await {
+            // A look finds it frozen, and the deadline of its transition comes.
+            return self.unanswered(job.id, &error).await;
+        }
+        self.ask_again(job.id).await;
+    }
+
+    /// The second transaction of a pause comes no sooner than one flush after the first, so that evidence that
+    /// was on its way has arrived. If somebody waits for the worker already, there is nothing to wait for.
+    async fn wait_for_evidence(&self, job: &Job<'_>) {
+        let until = job.subject.worker.status.since() + FLUSH_INTERVAL;
+        let mut changes = self.notices.worker(job.id);
+        loop {
+            let id = job.id.clone();
+            let record = self.db.glance(move |view| view.worker(&id)).await;
+            let is_wanted = record
+                .ok()
+                .flatten()
+                .is_none_or(|record| !matches!(record.status(), Status::Pausing { wake: None, .. }));
+            if is_wanted {
+                return;
+            }
+            tokio::select! {
+                biased;
+                () = self.clock.sleep_until(until) => return,
+                () = changes.next() => {}
+            }
+        }
+    }
+}
