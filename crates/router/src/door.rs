@@ -386,7 +386,7 @@ impl Door {
             robot.pass(None);
             if is_first {
                 // Nobody is held by them: when the worker sleeps, they end.
-                let _ = router.control.slept(&door.worker).await;
+                let _ = router.control.slept(&door.worker, true).await;
                 router.post_all(|| Letter::CutRobots(Arc::clone(&door)));
             }
         });

@@ -190,6 +190,10 @@ pub(crate) struct Gate<W> {
     round: Round,
     /// Since when nobody is here, and how the last one went.
     empty: Option<(Timestamp, EdgeCause)>,
+    /// When somebody last went on at once.
+    passed_at: Option<Timestamp>,
+    /// The worker is on its way to sleep, against the will of those who are here.
+    is_falling: bool,
     /// The run that the proofs are about.
     boot: Option<BootId>,
     /// What has answered in this run.
@@ -207,6 +211,8 @@ impl<W> Gate<W> {
             passing: 0,
             round: Round::default(),
             empty: None,
+            passed_at: None,
+            is_falling: false,
             boot: None,
             proven: HashSet::new(),
             prove_again: PROVE_AGAIN.0,
@@ -237,13 +243,19 @@ impl<W> Gate<W> {
         matches!(self.state, State::Awake)
     }
 
+    /// It was awake, and is on its way to sleep.
+    pub(crate) fn is_falling(&self) -> bool {
+        self.is_falling
+    }
+
     /// Somebody comes. What follows is for the keeper.
     pub(crate) fn arrive(&mut self, visitor: Visitor<W>, now: Timestamp) -> Arrival<W> {
         let Visitor { from, target, may_wake, wait_for, who } = visitor;
         match &self.state {
-            State::Awake if self.proven.contains(&target) => {
+            State::Awake if self.proven.contains(&target) && !self.is_falling => {
                 self.passing += 1;
                 self.empty = None;
+                self.passed_at = Some(now);
                 return Arrival::Pass(who, self.round);
             }
             State::Refusing { until, why } if now < *until => return Arrival::Turned(who, why.clone()),
@@ -269,6 +281,11 @@ impl<W> Gate<W> {
             | State::Refusing { .. }
             | State::Closing { again: Again { at: Some(_), .. }, .. } => {
                 self.state = State::Asking(Again::default());
+                true
+            }
+            // They call it back.
+            State::Awake if self.is_falling => {
+                self.ask();
                 true
             }
             State::Awake => true,
@@ -484,6 +501,7 @@ impl<W> Gate<W> {
         }
         self.boot = boot;
         self.state = State::Awake;
+        self.is_falling = false;
         (self.prove_again, self.prove_at) = (PROVE_AGAIN.0, None);
         let mut decided = self.release();
         decided.flow = (self.passing > decided.pass.len() as u64).then_some(Flow::Go);
@@ -515,23 +533,45 @@ impl<W> Gate<W> {
         self.proven.remove(&target);
     }
 
-    /// The worker is not awake any more.
+    /// The worker is not awake any more, or will not be soon.
     pub(crate) fn slept(&mut self, how: Slept, now: Timestamp) -> Decided<W> {
         let mut decided = Decided::default();
-        if self.is_awake() {
-            // What was told may be void: a hold ends with the run that it is for.
-            self.state = State::Asking(Again::default());
-            if how == Slept::Asleep {
+        if !self.is_awake() {
+            return decided;
+        }
+        let came_since = |since: Option<Timestamp>| {
+            // At the same instant: who can tell.
+            since.is_some_and(|since| self.passed_at.is_some_and(|passed_at| passed_at >= since))
+        };
+        match how {
+            // Whoever waits calls it back, and so does whoever went on before anybody knew of it.
+            Slept::Falling { since } if came_since(Some(since)) || !self.queue.is_empty() => self.ask(),
+            // The hold that was kept for whoever might come is of no use to them now.
+            Slept::Falling { .. } if self.count() == 0 => {
+                let cause = self.empty.map_or(EdgeCause::Left, |(_, cause)| cause);
+                self.state = State::Closing { cause, again: Again::default(), failed: None };
+            }
+            Slept::Falling { .. } => self.is_falling = true,
+            Slept::Asleep { since } if came_since(since) => self.ask(),
+            Slept::Asleep { .. } => {
+                self.ask();
                 decided.flow = self.cut(now);
             }
+            Slept::Restarting => self.ask(),
         }
         decided
+    }
+
+    /// What was told may be void: a hold ends with the run that it is for.
+    fn ask(&mut self) {
+        self.state = State::Asking(Again::default());
+        self.is_falling = false;
     }
 
     /// What was told holds nothing any more.
     pub(crate) fn lost(&mut self) -> Decided<W> {
         match self.state {
-            State::Waking(_) | State::Awake => self.state = State::Asking(Again::default()),
+            State::Waking(_) | State::Awake => self.ask(),
             State::Closed | State::Asking(_) | State::Closing { .. } | State::Refusing { .. } => {}
         }
         Decided { flow: (self.passing > 0).then_some(Flow::Stop), ..Decided::default() }

@@ -63,8 +63,12 @@ pub(crate) async fn keep(router: Arc<Inside>, door: Arc<Door>) {
                 }
             }
         }
-        if watch.is_none() && door.lock().gate.is_awake() {
-            watch = Some(control.slept(&worker));
+        if watch.is_none() {
+            let (is_awake, is_falling) = {
+                let guarded = door.lock();
+                (guarded.gate.is_awake(), guarded.gate.is_falling())
+            };
+            watch = is_awake.then(|| control.slept(&worker, is_falling));
         }
     }
 }

@@ -20,6 +20,9 @@ use tokio::runtime::Runtime;
 
 use door::plane::{Plane, echo, id, program, until};
 
+/// For no decision of ours: nobody has come since.
+const ASLEEP: Slept = Slept::Asleep { since: None };
+
 struct Bench {
     plane: Arc<Plane>,
     router: Router,
@@ -201,7 +204,7 @@ fn a_robot_neither_wakes_nor_counts_and_ends_with_the_sleep() {
     let mut stream = call(&door);
     says(&mut stream, "beep");
     assert!(bench.plane.edges("web").is_empty());
-    bench.plane.set("web", |subject| (subject.is_awake, subject.fell) = (false, Some(Slept::Asleep)));
+    bench.plane.set("web", |subject| (subject.is_awake, subject.fell) = (false, Some(ASLEEP)));
     ends(&mut stream);
 }
 
@@ -212,7 +215,7 @@ fn a_worker_that_is_put_to_sleep_by_force_ends_its_connections() {
     let mut stream = call(&door);
     says(&mut stream, "hello");
     bench.plane.set("web", |subject| {
-        (subject.is_awake, subject.may_wake, subject.fell) = (false, false, Some(Slept::Asleep));
+        (subject.is_awake, subject.may_wake, subject.fell) = (false, false, Some(ASLEEP));
     });
     ends(&mut stream);
     until("the hold is given back", || bench.plane.edges("web"), |edges| edges.last().unwrap().0 == 0);

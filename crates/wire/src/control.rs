@@ -36,8 +36,9 @@ pub trait Control: fmt::Debug + Send + Sync + 'static {
     /// future is allowed and takes nothing back.
     fn wake<'a>(&'a self, worker: &'a WorkerId) -> Answer<'a, Awake>;
 
-    /// Waits until a worker that was awake is not any more, whatever the reason.
-    fn slept<'a>(&'a self, worker: &'a WorkerId) -> Answer<'a, Slept>;
+    /// Waits until a worker that was awake is not any more, whatever the reason; that it is on its way to sleep is
+    /// told first. `is_falling`: that is known already.
+    fn slept<'a>(&'a self, worker: &'a WorkerId, is_falling: bool) -> Answer<'a, Slept>;
 
     /// How a worker stands, without counting anything or waking anybody.
     fn look<'a>(&'a self, worker: &'a WorkerId) -> Answer<'a, Standing>;
@@ -94,8 +95,16 @@ pub struct Awake {
 /// What became of a worker that was awake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Slept {
-    /// It was put to sleep although there are connections: they end.
-    Asleep,
+    /// It is being put to sleep although there are connections. Whoever comes may yet call it back.
+    Falling {
+        /// When that was decided: whoever came later did so to a worker that was to sleep.
+        since: Timestamp,
+    },
+    /// It was put to sleep although there are connections: they end, unless one came later.
+    Asleep {
+        /// When that was decided; `None`: it sleeps for no decision of ours.
+        since: Option<Timestamp>,
+    },
     /// It went away by itself and is being brought back.
     Restarting,
 }

@@ -198,11 +198,61 @@ fn a_release_that_cannot_be_told_is_tried_again_and_forgotten_when_somebody_come
 fn sleep_that_was_forced_cuts_those_inside_and_they_do_not_wake_it_again() {
     let mut gate = open();
     let old = gate.round();
-    assert_eq!(gate.slept(Slept::Asleep, at(5)).flow, Some(Flow::Cut));
+    assert_eq!(
+        gate.slept(Slept::Falling { since: at(4) }, at(4)).flow,
+        None,
+        "somebody may call it back yet"
+    );
+    assert_eq!(step(&mut gate, 4), Step::Wait { until: None, is_awake: true });
+    assert_eq!(gate.slept(Slept::Asleep { since: Some(at(4)) }, at(5)).flow, Some(Flow::Cut));
     assert_eq!(step(&mut gate, 5), Step::Tell { count: 0, cause: EdgeCause::Left });
     assert!(!gate.leave(old, EdgeCause::Left, at(6)), "they count no more");
     gate.told(EdgeCause::Left, Ok(standing(false)), at(7));
     assert_eq!(step(&mut gate, 7), Step::Rest);
+}
+
+#[test]
+fn whoever_comes_while_it_falls_asleep_calls_it_back_for_all() {
+    let mut gate = open();
+    gate.slept(Slept::Falling { since: at(4) }, at(4));
+    assert!(matches!(gate.arrive(visitor(2), at(5)), Arrival::Wait { is_news: true, .. }));
+    assert_eq!(step(&mut gate, 5), Step::Tell { count: 2, cause: EdgeCause::Came });
+    gate.told(EdgeCause::Came, Ok(standing(false)), at(6));
+    assert_eq!(step(&mut gate, 6), Step::Wake);
+    let decided = gate.woken(Ok(Some(BootId::new("first"))), at(7));
+    assert_eq!((decided.pass, decided.flow), (vec![2], Some(Flow::Go)));
+    assert!(matches!(gate.arrive(visitor(3), at(8)), Arrival::Pass(3, _)));
+}
+
+#[test]
+fn whoever_went_on_before_the_gate_heard_of_the_sleep_wakes_it_too() {
+    for since in [4, 5] {
+        let told = [Slept::Falling { since: at(since) }, Slept::Asleep { since: Some(at(since)) }];
+        for slept in told {
+            let mut gate = open();
+            assert!(matches!(gate.arrive(visitor(2), at(5)), Arrival::Pass(2, _)));
+            assert_eq!(gate.slept(slept, at(6)).flow, None);
+            assert_eq!(step(&mut gate, 6), Step::Tell { count: 2, cause: EdgeCause::Came });
+        }
+    }
+    let mut gate = open();
+    gate.arrive(visitor(2), at(5));
+    assert_eq!(gate.slept(Slept::Asleep { since: Some(at(6)) }, at(6)).flow, Some(Flow::Cut), "before it");
+    let mut gate = open();
+    gate.arrive(visitor(2), at(5));
+    assert_eq!(gate.slept(Slept::Asleep { since: None }, at(6)).flow, Some(Flow::Cut), "it is gone");
+}
+
+#[test]
+fn a_hold_that_lingers_is_given_back_when_the_worker_falls_asleep_and_the_next_one_calls_it_back() {
+    let mut gate = open();
+    gate.leave(gate.round(), EdgeCause::Left, at(1));
+    gate.slept(Slept::Falling { since: at(4) }, at(4));
+    assert_eq!(step(&mut gate, 4), Step::Tell { count: 0, cause: EdgeCause::Left });
+    // On its way when somebody comes: that is the next thing told.
+    assert!(matches!(gate.arrive(visitor(2), at(5)), Arrival::Wait { .. }));
+    gate.told(EdgeCause::Left, Ok(standing(false)), at(6));
+    assert_eq!(step(&mut gate, 6), Step::Tell { count: 1, cause: EdgeCause::Came });
 }
 
 #[test]
@@ -235,7 +285,7 @@ enum Move {
     GiveUp { which: usize },
     Answer { how: u8 },
     Lost,
-    Slept { asleep: bool },
+    Slept { how: u8 },
     Pass { millis: i64 },
 }
 
@@ -246,7 +296,7 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
         1 => (0_usize..8).prop_map(|which| Move::GiveUp { which }),
         8 => (0_u8..8).prop_map(|how| Move::Answer { how }),
         1 => Just(Move::Lost),
-        1 => any::<bool>().prop_map(|asleep| Move::Slept { asleep }),
+        1 => (0_u8..3).prop_map(|how| Move::Slept { how }),
         3 => prop_oneof![0_i64..5, 90_i64..110, 29_000_i64..31_000].prop_map(|millis| Move::Pass { millis }),
     ];
     prop::collection::vec(one, 0..120)
@@ -374,11 +424,15 @@ impl World {
                 let decided = self.gate.lost();
                 self.take(decided);
             }
-            Move::Slept { asleep } => {
+            Move::Slept { how } => {
                 // The keeper watches only what is awake.
                 if self.gate.is_awake() {
                     self.is_awake = false;
-                    let how = if asleep { Slept::Asleep } else { Slept::Restarting };
+                    let how = match how {
+                        0 => Slept::Restarting,
+                        1 => Slept::Falling { since: now },
+                        _ => Slept::Asleep { since: Some(now) },
+                    };
                     let decided = self.gate.slept(how, now);
                     self.take(decided);
                 }

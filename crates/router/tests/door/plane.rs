@@ -129,10 +129,12 @@ impl Control for Plane {
         })
     }
 
-    fn slept<'a>(&'a self, worker: &'a WorkerId) -> Answer<'a, Slept> {
+    fn slept<'a>(&'a self, worker: &'a WorkerId, is_falling: bool) -> Answer<'a, Slept> {
         Box::pin(async move {
             let mut subjects = self.subjects.subscribe();
-            let fell = subjects.wait_for(|subjects| subjects[worker].fell.is_some()).await;
+            let is_news = |fell: &Slept| !is_falling || !matches!(fell, Slept::Falling { .. });
+            let fell =
+                subjects.wait_for(|subjects| subjects[worker].fell.as_ref().is_some_and(is_news)).await;
             Ok(fell.expect("the plane is there")[worker].fell.expect("it was just there"))
         })
     }

@@ -42,7 +42,7 @@ impl Control for Fleet {
         })
     }
 
-    fn slept<'a>(&'a self, worker: &'a WorkerId) -> Answer<'a, Slept> {
+    fn slept<'a>(&'a self, worker: &'a WorkerId, is_falling: bool) -> Answer<'a, Slept> {
         Box::pin(async move {
             // Before the first look: what changes in between is not missed.
             let mut changes = self.0.notices.worker(worker);
@@ -61,18 +61,23 @@ impl Control for Fleet {
                 };
                 match seen.status {
                     // What falls asleep may yet be called back.
+                    Status::Pausing { sleep, wake: None, .. } if !is_falling => {
+                        return Ok(Slept::Falling { since: sleep.at });
+                    }
                     Status::Running { .. } | Status::Draining { .. } | Status::Pausing { .. } => {
                         changes.next().await;
                     }
                     Status::Waking { .. } | Status::Provisioning { .. } | Status::Unknown { .. } => {
                         return Ok(Slept::Restarting);
                     }
-                    Status::Paused { .. }
-                    | Status::Stopping { .. }
-                    | Status::Stopped { .. }
-                    | Status::Terminating { .. }
-                    | Status::Terminated { .. }
-                    | Status::Failed { .. } => return Ok(Slept::Asleep),
+                    Status::Paused { sleep, .. }
+                    | Status::Stopping { sleep, .. }
+                    | Status::Stopped { sleep, .. } => {
+                        return Ok(Slept::Asleep { since: Some(sleep.at) });
+                    }
+                    Status::Terminating { .. } | Status::Terminated { .. } | Status::Failed { .. } => {
+                        return Ok(Slept::Asleep { since: None });
+                    }
                 }
             }
         })
