@@ -17,7 +17,7 @@ use serde_json::Value;
 use crate::error::StoreError;
 use crate::meta::Epoch;
 use crate::row::{from_json, to_json, without_nul, worker_id};
-use crate::sql::Row;
+use crate::sql::{Append, Row};
 use crate::tx::{Tx, View};
 
 /// Something to be written down.
@@ -130,8 +130,22 @@ impl Tx<'_> {
 
 impl View<'_> {
     pub(crate) fn insert_events(&self, events: &[NewEvent]) -> Result<(), StoreError> {
-        let rows: Vec<_> = events.iter().map(NewEvent::columns).collect();
-        self.execute(self.dialect().append_events, &[(&to_json(&rows)).into()])?;
+        match self.dialect().append {
+            Append::Each(statement) => {
+                for event in events {
+                    let (kind, doc) = (without_nul(&event.kind), event.doc.to_string());
+                    let worker = event.worker.as_ref().map(WorkerId::as_str);
+                    self.execute(
+                        statement,
+                        &[event.at.into(), worker.into(), kind.as_ref().into(), (&doc).into()],
+                    )?;
+                }
+            }
+            Append::All(statement) => {
+                let rows: Vec<_> = events.iter().map(NewEvent::columns).collect();
+                self.execute(statement, &[(&to_json(&rows)).into()])?;
+            }
+        }
         Ok(())
     }
 

@@ -16,6 +16,9 @@ pub enum Lane {
     Wake,
     /// Everything else.
     Ordinary,
+    /// The record of what has been done already: where there is one writer, what is due goes ahead of it, but not for
+    /// ever.
+    Late,
 }
 
 pub(crate) struct Pool<C> {
@@ -48,6 +51,8 @@ impl<C> Pool<C> {
                 return Taken { pool: self, connection: Some(connection) };
             }
             let seat = Arc::new(Seat { given: Mutex::new(None), bell: Condvar::new() });
+            // Whoever is not written by the one writer comes in turn.
+            let lane = if lane == Lane::Wake { Lane::Wake } else { Lane::Ordinary };
             state.waiting[lane as usize].push_back(Arc::clone(&seat));
             seat
         };

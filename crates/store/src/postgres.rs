@@ -20,7 +20,7 @@ use bytes::BytesMut;
 
 use crate::error::{Cause, StoreError};
 use crate::row::without_nul;
-use crate::sql::{Dialect, Mode, NO_PARTS, Param, Row};
+use crate::sql::{Append, Dialect, Mode, NO_PARTS, Param, Row};
 use crate::store::Options;
 
 // Advisory locks are taken in a space of our own, 0x64726f77 ("drow"): 1 the journal, 2 the fleet,
@@ -68,10 +68,12 @@ pub(crate) const DIALECT: Dialect = Dialect {
         FROM worker w JOIN evidence e ON e.worker_id = w.id
         WHERE w.id IN (SELECT json_array_elements_text($1::text::json)) AND e.activity_at > w.sleep_at
         GROUP BY w.id, w.status ORDER BY w.id",
-    append_events: "INSERT INTO event (at, worker_id, kind, doc)
+    append: Append::All(
+        "INSERT INTO event (at, worker_id, kind, doc)
         SELECT (value ->> 0)::bigint, value ->> 1, value ->> 2, value ->> 3
         FROM json_array_elements($1::text::json) WITH ORDINALITY AS entry (value, position)
         ORDER BY position",
+    ),
 };
 
 /// One connection, or the place of one.

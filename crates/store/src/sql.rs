@@ -224,6 +224,15 @@ impl Connection {
 /// PostgreSQL has many writers and needs none.
 pub(crate) const NO_PARTS: StoreError = StoreError::Unsupported("transactions in parts are for one writer");
 
+/// The statement that appends to the journal: what saves a round trip to a server is work for nothing without one.
+#[derive(Debug)]
+pub(crate) enum Append {
+    /// A row each: its time, worker, kind and document.
+    Each(&'static str),
+    /// `$1` rows as a JSON array of arrays.
+    All(&'static str),
+}
+
 /// The statements in which the engines differ. Whatever is not here is one text for both.
 #[derive(Debug)]
 pub(crate) struct Dialect {
@@ -252,6 +261,6 @@ pub(crate) struct Dialect {
     pub(crate) flush_at_once: usize,
     /// `$1` worker ids as a JSON array.
     pub(crate) touched: &'static str,
-    /// `$1` rows as a JSON array of arrays.
-    pub(crate) append_events: &'static str,
+    /// How entries get into the journal.
+    pub(crate) append: Append,
 }

@@ -15,7 +15,7 @@ use rusqlite::{CachedStatement, ErrorCode, OpenFlags, ToSql};
 
 use crate::checkpoint::Log;
 use crate::error::{Cause, StoreError};
-use crate::sql::{Dialect, Mode, Param, Row};
+use crate::sql::{Append, Dialect, Mode, Param, Row};
 use crate::store::Options;
 
 pub(crate) const DIALECT: Dialect = Dialect {
@@ -54,8 +54,7 @@ pub(crate) const DIALECT: Dialect = Dialect {
         FROM worker w JOIN evidence e ON e.worker_id = w.id
         WHERE w.id IN (SELECT value FROM json_each($1)) AND e.activity_at > w.sleep_at
         GROUP BY w.id, w.status ORDER BY w.id",
-    append_events: "INSERT INTO event (at, worker_id, kind, doc)
-        SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_each($1) ORDER BY key",
+    append: Append::Each("INSERT INTO event (at, worker_id, kind, doc) VALUES ($1, $2, $3, $4)"),
 };
 
 /// How often it is tried to switch a new file to WAL beside others that want the same.
@@ -87,7 +86,11 @@ impl Connection {
         inner.set_prepared_statement_cache_capacity(128);
         let connection = Self { inner };
         connection.switch_to_wal()?;
-        connection.batch("PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON;")?;
+        // What a part of a transaction may have to take back is kept in memory and not in a file beside it.
+        connection.batch(
+            "PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY;
+             PRAGMA cache_size = -16000;",
+        )?;
         if let Some(pages) = options.sqlite_max_pages {
             connection.batch(&format!("PRAGMA max_page_count = {pages};"))?;
         }

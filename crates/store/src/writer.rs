@@ -26,6 +26,9 @@ use crate::tx::Tx;
 /// How many transactions share a commit at most: some milliseconds of work.
 const AT_ONCE: usize = 32;
 
+/// How many may go ahead of what is late before one of that has its turn.
+const GO_AHEAD: u32 = 4;
+
 /// What became of a posted transaction; the outer error is its panic.
 pub type Outcome<T, E> = thread::Result<Result<T, E>>;
 
@@ -89,7 +92,9 @@ struct Queue {
 
 #[derive(Default)]
 struct PostedJobs {
-    lanes: [VecDeque<Box<dyn Job>>; 2],
+    lanes: [VecDeque<Box<dyn Job>>; 3],
+    /// How many have gone ahead of what is late since one of that was taken.
+    went_ahead: u32,
     is_closed: bool,
 }
 
@@ -166,6 +171,7 @@ impl Queue {
     fn next(&self) -> Option<(Lane, Box<dyn Job>)> {
         let mut posted = self.lock();
         let lane = posted.next_lane()?;
+        posted.went_ahead = if lane == Lane::Late { 0 } else { posted.went_ahead.saturating_add(1) };
         Some((lane, posted.lanes[lane as usize].pop_front()?))
     }
 
@@ -179,8 +185,14 @@ impl Queue {
 }
 
 impl PostedJobs {
+    /// Somebody at the door first; then what is due, and now and then what is late.
     fn next_lane(&self) -> Option<Lane> {
-        [Lane::Wake, Lane::Ordinary].into_iter().find(|lane| !self.lanes[*lane as usize].is_empty())
+        let order = if self.went_ahead < GO_AHEAD {
+            [Lane::Wake, Lane::Ordinary, Lane::Late]
+        } else {
+            [Lane::Wake, Lane::Late, Lane::Ordinary]
+        };
+        order.into_iter().find(|lane| !self.lanes[*lane as usize].is_empty())
     }
 }
 

@@ -33,6 +33,10 @@ const WAKES_PER_SECOND: u32 = 50;
 /// For how long the idle control plane is watched.
 const WATCHED_FOR: Duration = Duration::from_secs(40);
 
+/// As in the program itself.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() {
     // Cargo runs bench targets in `cargo test --benches` too.
     if !std::env::args().any(|arg| arg == "--bench") {

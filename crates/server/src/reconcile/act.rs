@@ -71,7 +71,7 @@ impl Shared {
         let (stamp, judged, wanted) = (claimed.clone(), Arc::clone(&picture), verdict.clone());
         let (finished, worker) = self
             .change("check", Lane::Ordinary, &claimed.worker, move |change| {
-                shared.write_check(change, &stamp, &judged, &wanted, &notes)
+                shared.write_check(change, &stamp, &judged, &wanted, notes)
             })
             .await?;
         // A first sample is a beginning, and nobody who went silent: else every start would engage the brake.
@@ -102,7 +102,7 @@ impl Shared {
         claimed: &Claimed,
         picture: &Picture,
         verdict: &Verdict,
-        notes: &Notes,
+        mut notes: Notes,
     ) -> Result<Finished, ControlError> {
         let epoch = picture.book.epoch();
         let record = change.locked.record();
@@ -118,14 +118,14 @@ impl Shared {
             claim: claimed.claim_gen,
             activity_at: picture.activity_at().max(picture.hold_ended_at),
         };
-        let journal_verdict = |change: &mut Change<'_>| {
-            let told = notes.told.clone().unwrap_or_else(|| told(picture, verdict));
-            change.journal(JUDGED, told);
+        let mut in_words = notes.told.take();
+        let mut journal_verdict = |change: &mut Change<'_>| {
+            change.journal(JUDGED, in_words.take().unwrap_or_else(|| told(picture, verdict)));
         };
         if notes.would_sleep.is_some() {
             journal_verdict(change);
         }
-        self.write_notes(change, notes);
+        self.write_notes(change, &notes);
         write_history(change, picture, verdict)?;
         let mut held = change.locked.held()?;
         // After a stall of ours leases get their time again before any of them ends.

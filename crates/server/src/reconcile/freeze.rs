@@ -29,6 +29,7 @@ impl Shared {
             return self.ask_again(job.id).await;
         }
         let mut frozen_at = self.clock.now();
+        let mut lane = Lane::Wake;
         // Somebody waits for it already: it is not frozen only to be thawed.
         if !matches!(job.subject.worker.status, Status::Pausing { wake: Some(_), .. }) {
             let within = job.within(self.clock.now());
@@ -36,7 +37,9 @@ impl Shared {
             let Some(seen) = self.settled(job, intent, answer, &[Power::Paused]).await else { return };
             debug_assert_eq!(seen.power, Power::Paused);
             frozen_at = self.clock.now();
-            self.wait_for_evidence(job).await;
+            let is_wanted = self.wait_for_evidence(job).await;
+            // A fleet that falls asleep stands in nobody's way, and what is due is decided first.
+            lane = if is_wanted { Lane::Wake } else { Lane::Late };
         }
         if self.untold.holds(job.id) {
             return self.take_back(job).await;
@@ -45,7 +48,7 @@ impl Shared {
         let _ = self.flush_past(frozen_at).await;
         let mut may_be_written = false;
         loop {
-            match self.confirm_pause(job.id, intent).await {
+            match self.confirm_pause(job.id, intent, lane).await {
                 Err(ControlError::Unavailable(error)) => {
                     may_be_written |= matches!(error, StoreError::CommitUnknown(_));
                     // What cannot be written down is not left frozen.
@@ -69,9 +72,10 @@ impl Shared {
         self: &Arc<Self>,
         id: &WorkerId,
         intent: IntentId,
+        lane: Lane,
     ) -> Result<Answer, ControlError> {
         let shared = Arc::clone(self);
-        let confirmed = self.change("paused", Lane::Wake, id, move |change| {
+        let confirmed = self.change("paused", lane, id, move |change| {
             let worker = change.worker();
             if worker.status.intent() == Some(intent)
                 && let Some(sleep) = worker.status.sleep()
@@ -100,8 +104,8 @@ impl Shared {
     }
 
     /// The second transaction of a pause comes no sooner than one flush after the first, so that evidence that
-    /// was on its way has arrived. If somebody waits for the worker already, there is nothing to wait for.
-    async fn wait_for_evidence(&self, job: &Job<'_>) {
+    /// was on its way has arrived. If somebody waits for the worker already, there is nothing to wait for: true.
+    async fn wait_for_evidence(&self, job: &Job<'_>) -> bool {
         let until = job.subject.worker.status.since() + FLUSH_INTERVAL;
         let mut changes = self.notices.worker(job.id);
         loop {
@@ -112,11 +116,11 @@ impl Shared {
                 .flatten()
                 .is_none_or(|record| !matches!(record.status(), Status::Pausing { wake: None, .. }));
             if is_wanted {
-                return;
+                return true;
             }
             tokio::select! {
                 biased;
-                () = self.clock.sleep_until(until) => return,
+                () = self.clock.sleep_until(until) => return false,
                 () = changes.next() => {}
             }
         }

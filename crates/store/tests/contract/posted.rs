@@ -112,6 +112,29 @@ fn a_wake_goes_ahead_of_what_was_posted_before_it() {
 }
 
 #[test]
+fn what_is_late_lets_others_go_ahead_but_not_for_ever() {
+    let database = Database::sqlite();
+    let store = database.open();
+    let (tell, told) = channel();
+    while_busy(&store, || {
+        for index in 0..14 {
+            let (name, lane) = if index < 2 { ("late", Lane::Late) } else { ("due", Lane::Ordinary) };
+            let tell = tell.clone();
+            let work = move |_: &Tx<'_>| {
+                tell.send(name).unwrap();
+                Ok(())
+            };
+            post(&store, lane, work);
+        }
+    });
+    drop(tell);
+    let order: Vec<_> = told.iter().collect();
+    let late: Vec<_> =
+        order.iter().enumerate().filter(|(_, name)| **name == "late").map(|(at, _)| at).collect();
+    assert_eq!((order.len(), late), (14, vec![4, 9]), "{order:?}");
+}
+
+#[test]
 fn a_disk_that_fills_up_fails_those_who_did_not_fit_and_loses_nobody_who_was_told() {
     let database = Database::sqlite();
     drop(database.open());
