@@ -50,7 +50,7 @@ pub struct Parts {
 }
 
 /// More than this many looks at once would only wait for each other.
-pub const CHECKS_AT_ONCE: usize = 96;
+pub const CHECKS_AT_ONCE: usize = 64;
 
 /// Everything.
 #[derive(Debug)]
