@@ -142,6 +142,7 @@ pub(crate) enum Flow {
 struct Waiting<W> {
     target: SocketAddr,
     may_wake: bool,
+    came_at: Timestamp,
     wait_for: Duration,
     who: W,
 }
@@ -190,7 +191,7 @@ pub(crate) struct Gate<W> {
     round: Round,
     /// Since when nobody is here, and how the last one went.
     empty: Option<(Timestamp, EdgeCause)>,
-    /// When somebody last went on at once.
+    /// When the last of those came who went on.
     passed_at: Option<Timestamp>,
     /// The worker is on its way to sleep, against the will of those who are here.
     is_falling: bool,
@@ -267,7 +268,7 @@ impl<W> Gate<W> {
             | State::Closing { failed: None, .. }
             | State::Refusing { .. } => {}
         }
-        let waiting = Waiting { target, may_wake, wait_for, who };
+        let waiting = Waiting { target, may_wake, came_at: now, wait_for, who };
         let placed = self.queue.push(Source::of(from), now + wait_for, waiting);
         let (ticket, evicted) = match placed {
             Placed::At(ticket) => (ticket, None),
@@ -523,6 +524,8 @@ impl<W> Gate<W> {
     fn release(&mut self) -> Decided<W> {
         let proven = &self.proven;
         let ready = self.queue.take_if(|waiting| proven.contains(&waiting.target));
+        // Not when they pass: whoever came before a person's order does not undo it.
+        self.passed_at = self.passed_at.max(ready.iter().map(|waiting| waiting.came_at).max());
         let pass: Vec<W> = ready.into_iter().map(|waiting| waiting.who).collect();
         self.passing += pass.len() as u64;
         Decided { pass, round: self.round, ..Decided::default() }

@@ -26,6 +26,7 @@ use crate::fleet::ControlError;
 use crate::policies::{Book, Resolved};
 use crate::reconcile::Subject;
 use crate::shared::Shared;
+use crate::tasks::Blocking;
 
 /// A second look is a later look: a driver's clock has a grain.
 const LOOK_AGAIN: std::time::Duration = std::time::Duration::from_millis(1);
@@ -43,6 +44,7 @@ pub(crate) struct Change<'t> {
     entries: Vec<Entry>,
     effects: Vec<Effect>,
     has_journalled: bool,
+    was_saved: bool,
 }
 
 /// What came of it, after the commit.
@@ -55,6 +57,7 @@ pub(crate) struct Changed {
     entries: Vec<Entry>,
     slept_at: Option<Timestamp>,
     has_journalled: bool,
+    was_saved: bool,
     pub(crate) at: Timestamp,
 }
 
@@ -80,6 +83,7 @@ impl<'t> Change<'t> {
             entries: Vec::new(),
             effects: Vec::new(),
             has_journalled: false,
+            was_saved: false,
         })
     }
 
@@ -102,6 +106,7 @@ impl<'t> Change<'t> {
         if after == before && done.entries.is_empty() && done.effects.is_empty() {
             return Ok(done.answer);
         }
+        self.was_saved = true;
         let has_moved = after.generation != before.generation;
         let look_at = done.effects.iter().filter_map(|effect| match effect {
             Effect::Look { not_before } => Some((*not_before).max(self.now + LOOK_AGAIN)),
@@ -243,6 +248,7 @@ impl<'t> Change<'t> {
             worker: self.worker(),
             subject,
             has_journalled: self.has_journalled || !self.entries.is_empty() || self.has_moved(),
+            was_saved: self.was_saved,
             effects: self.effects,
             entries: self.entries,
             slept_at: self.slept_at,
@@ -257,8 +263,31 @@ impl<'t> Change<'t> {
 
 impl Shared {
     /// Changes one worker in a transaction; then, and only if it is committed, tells those who wait and has the
-    /// effects done.
+    /// effects done. By itself: what is committed is followed up, also when nobody waits for the answer any more.
     pub(crate) async fn change<T: Send + 'static>(
+        self: &Arc<Self>,
+        name: &'static str,
+        lane: drowse_store::Lane,
+        id: &WorkerId,
+        work: impl FnOnce(&mut Change<'_>) -> Result<T, ControlError> + Send + 'static,
+    ) -> Result<(T, Worker), ControlError> {
+        if self.tasks.blocking() == Blocking::Inline {
+            return self.change_here(name, lane, id, work).await;
+        }
+        let (shared, id) = (Arc::clone(self), id.clone());
+        let changing = self.tasks.spawn(async move { shared.change_here(name, lane, &id, work).await });
+        match changing.await {
+            Ok(changed) => changed,
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                // The runtime is going down, and this task with it.
+                Err(_) => std::future::pending().await,
+            },
+        }
+    }
+
+    /// The same for whoever is not given up half-way: somebody waits at a door.
+    pub(crate) async fn change_here<T: Send + 'static>(
         self: &Arc<Self>,
         name: &'static str,
         lane: drowse_store::Lane,
@@ -289,6 +318,9 @@ impl Shared {
         self.metrics.journalled(&changed.entries, changed.slept_at, changed.at);
         if changed.has_journalled || !changed.effects.is_empty() {
             self.notices.worker_changed(&changed.worker.id);
+        } else if changed.was_saved {
+            // Such as that somebody waits for it now, which is no news for the journal.
+            self.notices.ring(&changed.worker.id);
         }
         let mut subject = changed.subject;
         for effect in changed.effects {

@@ -95,7 +95,11 @@ impl Reconciler {
         self.note_stall();
         let now = self.shared.clock.now();
         let next_flush = now + FLUSH_INTERVAL;
-        self.shared.make_up_for_absence().await?;
+        if let Err(error) = self.shared.make_up_for_absence().await {
+            // Those who go by whether anything can be written hear of it by a flush that fails.
+            let _ = self.shared.flush().await;
+            return Err(error);
+        }
         let is_due = |last: Option<Timestamp>, every: Duration| last.is_none_or(|last| now >= last + every);
         if is_due(lock(&self.done).flushed_at, FLUSH_INTERVAL) {
             lock(&self.done).flushed_at = Some(now);

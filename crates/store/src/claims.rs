@@ -159,9 +159,12 @@ impl Tx<'_> {
         Ok(outdated.pop())
     }
 
-    /// Nudges several, which are in the order of their ids: one statement for all would lock them in any order.
+    /// Nudges several in the order of their ids, which need not be that of a database that sorts by a language: one
+    /// statement for all would lock them in any order.
     pub fn nudge_all(&self, workers: &[WorkerId], at: Timestamp) -> Result<(), StoreError> {
-        workers.iter().try_for_each(|worker| self.nudge(worker, at))
+        let mut sorted: Vec<&WorkerId> = workers.iter().collect();
+        sorted.sort_unstable();
+        sorted.into_iter().try_for_each(|worker| self.nudge(worker, at))
     }
 }
 

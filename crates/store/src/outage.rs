@@ -113,7 +113,7 @@ impl Store {
         let mut changed = 0;
         let mut after = String::new();
         loop {
-            let ids = self.read(|t| {
+            let mut ids = self.read(|t| {
                 t.query(
                     "SELECT worker_id FROM lease_book WHERE worker_id > $1 AND ends_at > $2
                      ORDER BY worker_id LIMIT $3",
@@ -123,6 +123,8 @@ impl Store {
             })?;
             let Some(last) = ids.last() else { break };
             last.as_str().clone_into(&mut after);
+            // A database may sort texts by a language; locks are taken in our own order.
+            ids.sort_unstable();
             changed += self.tx(|t| {
                 let mut changed = 0;
                 for id in &ids {

@@ -76,6 +76,9 @@ pub(crate) const DIALECT: Dialect = Dialect {
     ),
 };
 
+/// A server that says nothing for so long is asked whether it is still there.
+const SILENT_FOR: Duration = Duration::from_secs(5);
+
 /// One connection, or the place of one.
 pub(crate) struct Connection {
     config: Config,
@@ -93,6 +96,11 @@ impl Connection {
     pub(crate) fn new(url: &str, options: &Options) -> Result<Self, StoreError> {
         let mut config: Config =
             url.parse().map_err(|_| StoreError::BadUrl { url: without_password(url) })?;
+        // A network that drops packets without a word must not keep a statement for ever.
+        if config.get_tcp_user_timeout().is_none() {
+            config.tcp_user_timeout(options.statement_for);
+        }
+        config.keepalives_idle(SILENT_FOR).keepalives_interval(SILENT_FOR).keepalives_retries(2);
         if config.get_connect_timeout().is_none() {
             config.connect_timeout(options.statement_for);
         }

@@ -82,9 +82,11 @@ impl Store {
     pub fn bury_replica(&self, id: &str, now: Timestamp) -> Result<(), StoreError> {
         let mut after = String::new();
         loop {
-            let left = self.read(|t| t.left_by(id, &after, AT_ONCE))?;
+            let mut left = self.read(|t| t.left_by(id, &after, AT_ONCE))?;
             let Some(last) = left.last() else { break };
             last.as_str().clone_into(&mut after);
+            // A database may sort texts by a language; locks are taken in our own order.
+            left.sort_unstable();
             self.tx(|t| {
                 for worker in &left {
                     if let Some(mut locked) = t.lock_worker(worker)? {

@@ -153,7 +153,11 @@ impl Connection {
 
     pub(crate) fn take_part_back(&self) {
         if self.is_in_transaction() {
-            let _ = self.control("ROLLBACK TO part").and_then(|()| self.control("RELEASE part"));
+            let taken_back = self.control("ROLLBACK TO part").and_then(|()| self.control("RELEASE part"));
+            if taken_back.is_err() {
+                // Half of it must not be kept with what others did: then nothing is.
+                self.rollback();
+            }
         }
     }
 

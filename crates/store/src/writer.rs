@@ -171,8 +171,16 @@ impl Queue {
     fn next(&self) -> Option<(Lane, Box<dyn Job>)> {
         let mut posted = self.lock();
         let lane = posted.next_lane()?;
-        posted.went_ahead = if lane == Lane::Late { 0 } else { posted.went_ahead.saturating_add(1) };
+        posted.went_ahead = match lane {
+            Lane::Wake => posted.went_ahead,
+            Lane::Ordinary => posted.went_ahead.saturating_add(1),
+            Lane::Late => 0,
+        };
         Some((lane, posted.lanes[lane as usize].pop_front()?))
+    }
+
+    fn drain(&self) -> Vec<Box<dyn Job>> {
+        self.lock().lanes.iter_mut().flat_map(std::mem::take).collect()
     }
 
     fn has_wakes(&self) -> bool {
@@ -198,10 +206,8 @@ impl PostedJobs {
 
 fn run_group(connection: &mut Connection, queue: &Queue) {
     if let Err(error) = connection.begin(Mode::Write) {
-        if let Some((_, job)) = queue.next() {
-            job.tell(Err(error));
-        }
-        return;
+        // Nobody behind the first would fare better, and each would wait as long to find that out.
+        return fail(queue.drain(), &error);
     }
     let mut kept: Vec<Box<dyn Job>> = Vec::new();
     for _ in 0..AT_ONCE {

@@ -244,6 +244,21 @@ fn whoever_went_on_before_the_gate_heard_of_the_sleep_wakes_it_too() {
 }
 
 #[test]
+fn whoever_waited_for_a_proof_while_it_fell_asleep_has_come_too() {
+    let mut gate = open();
+    let other = Visitor { target: target(2), ..visitor(2) };
+    assert!(matches!(gate.arrive(other, at(5)), Arrival::Wait { .. }));
+    assert_eq!(gate.proved(&[target(2)], at(6)).pass, [2]);
+    assert_eq!(gate.slept(Slept::Falling { since: at(4) }, at(7)).flow, None);
+    assert_eq!(step(&mut gate, 7), Step::Tell { count: 2, cause: EdgeCause::Came });
+    // Whoever came before the order is cut off by it, however late they were let in.
+    let mut gate = open();
+    gate.arrive(Visitor { target: target(2), ..visitor(2) }, at(5));
+    gate.proved(&[target(2)], at(8));
+    assert_eq!(gate.slept(Slept::Asleep { since: Some(at(7)) }, at(9)).flow, Some(Flow::Cut));
+}
+
+#[test]
 fn a_hold_that_lingers_is_given_back_when_the_worker_falls_asleep_and_the_next_one_calls_it_back() {
     let mut gate = open();
     gate.leave(gate.round(), EdgeCause::Left, at(1));

@@ -160,7 +160,7 @@ impl Shared {
     ) -> Result<(Worker, Terms), ControlError> {
         let session = self.replica.clone();
         let (terms, worker) = self
-            .change("connections", Lane::Wake, id, move |change| {
+            .change_here("connections", Lane::Wake, id, move |change| {
                 if wakes {
                     change.apply(&Event::WakeRequested { cause: WakeCause::Connection })?;
                 } else if edge.cause == EdgeCause::CameToTheAwake {

@@ -17,10 +17,11 @@ use drowse_core::status::Status;
 use drowse_core::worker::Power;
 use drowse_store::{Lane, StoreError};
 
-use super::effects::{Job, MARGIN};
+use super::effects::{Job, MARGIN, RETRY};
 use crate::fleet::ControlError;
 use crate::ingest::FLUSH_INTERVAL;
 use crate::shared::Shared;
+use crate::tasks::Blocking;
 
 impl Shared {
     pub(super) async fn freeze(self: &Arc<Self>, job: &Job<'_>, intent: IntentId) {
@@ -48,7 +49,7 @@ impl Shared {
         let _ = self.flush_past(frozen_at).await;
         let mut may_be_written = false;
         loop {
-            match self.confirm_pause(job.id, intent, lane).await {
+            match self.confirm(job, intent, lane).await {
                 Err(ControlError::Unavailable(error)) => {
                     may_be_written |= matches!(error, StoreError::CommitUnknown(_));
                     // What cannot be written down is not left frozen.
@@ -65,6 +66,43 @@ impl Shared {
                 Ok(_) | Err(_) => return,
             }
         }
+    }
+
+    /// Confirms a pause. One that waits for its turn is overtaken by another when somebody waits for the worker: the
+    /// one that comes second is too late, which harms nobody.
+    async fn confirm(
+        self: &Arc<Self>,
+        job: &Job<'_>,
+        intent: IntentId,
+        lane: Lane,
+    ) -> Result<Answer, ControlError> {
+        if lane == Lane::Wake || self.tasks.blocking() == Blocking::Inline {
+            return self.confirm_pause(job.id, intent, lane).await;
+        }
+        let (shared, id) = (Arc::clone(self), job.id.clone());
+        let in_turn = self.tasks.spawn(async move { shared.confirm_pause(&id, intent, lane).await });
+        tokio::select! {
+            biased;
+            confirmed = in_turn => {
+                confirmed.unwrap_or_else(|_| Err(ControlError::Unavailable(StoreError::Failed)))
+            }
+            () = self.is_wanted(job) => self.confirm_pause(job.id, intent, Lane::Wake).await,
+        }
+    }
+
+    /// Waits until somebody waits for a worker that is on its way to sleep.
+    async fn is_wanted(&self, job: &Job<'_>) {
+        let mut changes = self.notices.worker(job.id);
+        while self.falls_asleep(job.id).await {
+            changes.next().await;
+        }
+    }
+
+    /// Whether it is on its way to sleep, and nobody has asked for it.
+    async fn falls_asleep(&self, id: &WorkerId) -> bool {
+        let id = id.clone();
+        let record = self.db.glance(move |view| view.worker(&id)).await.ok().flatten();
+        record.is_some_and(|record| matches!(record.status(), Status::Pausing { wake: None, .. }))
     }
 
     /// The second transaction of a pause: if anything arrived since the first, it is undone.
@@ -95,12 +133,19 @@ impl Shared {
     /// Thaws what was frozen for a pause that could not be completed. The intent is still open, and is taken up
     /// again when the store is back.
     async fn take_back(&self, job: &Job<'_>) {
-        let within = job.within(self.clock.now());
-        if let Err(error) = self.hands.call("thaw", job.driver.thaw(job.id, within)).await {
-            // A look finds it frozen, and the deadline of its transition comes.
-            return self.unanswered(job.id, &error).await;
+        loop {
+            let within = job.within(self.clock.now());
+            match self.hands.call("thaw", job.driver.thaw(job.id, within)).await {
+                Ok(_) => return self.ask_again(job.id).await,
+                // Somebody is connected to what is frozen, and nobody else will look before the store is back.
+                Err(_) if self.untold.holds(job.id) => {
+                    self.metrics.count(|counted| counted.driver_errors += 1);
+                    self.clock.sleep_until(self.clock.now() + RETRY).await;
+                }
+                // A look finds it frozen, and the deadline of its transition comes.
+                Err(error) => return self.unanswered(job.id, &error).await,
+            }
         }
-        self.ask_again(job.id).await;
     }
 
     /// The second transaction of a pause comes no sooner than one flush after the first, so that evidence that
@@ -108,19 +153,17 @@ impl Shared {
     async fn wait_for_evidence(&self, job: &Job<'_>) -> bool {
         let until = job.subject.worker.status.since() + FLUSH_INTERVAL;
         let mut changes = self.notices.worker(job.id);
+        let mut is_over = false;
         loop {
-            let id = job.id.clone();
-            let record = self.db.glance(move |view| view.worker(&id)).await;
-            let is_wanted = record
-                .ok()
-                .flatten()
-                .is_none_or(|record| !matches!(record.status(), Status::Pausing { wake: None, .. }));
-            if is_wanted {
+            if !self.falls_asleep(job.id).await {
                 return true;
+            }
+            if is_over {
+                return false;
             }
             tokio::select! {
                 biased;
-                () = self.clock.sleep_until(until) => return false,
+                () = self.clock.sleep_until(until) => is_over = true,
                 () = changes.next() => {}
             }
         }

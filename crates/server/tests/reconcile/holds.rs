@@ -101,6 +101,26 @@ fn a_connection_while_it_is_being_frozen_wakes_it_without_waiting_for_evidence()
 }
 
 #[test]
+fn a_connection_while_evidence_is_waited_for_does_not_wait_for_it() {
+    let mut bench = Bench::new(7, vec![global(10)]);
+    let web = bench.add_with("web", true, slow());
+    bench.pass_until("it is being frozen", |bench| bench.is(&web, StatusKind::Pausing));
+    // It is frozen by now, and is called paused after a second.
+    bench.pass(Duration::from_millis(700));
+    assert_eq!(bench.power(&web), Power::Paused);
+    let came_at = bench.now();
+    let (fleet, id) = (bench.fleet(), web.clone());
+    let waiting = bench.spawn(async move {
+        fleet.connections(&id, edge(1)).await?;
+        Ok::<_, WakeRefused>(fleet.wake(&id).await?.status.kind())
+    });
+    bench.pass_until("the wake is over", |_| waiting.is_finished());
+    assert_eq!(bench.finished(waiting).unwrap().unwrap(), StatusKind::Running);
+    assert_eq!(bench.now(), came_at + Duration::from_millis(500), "half a second to thaw");
+    belief_is_truth(&bench, &web);
+}
+
+#[test]
 fn however_many_wait_it_is_woken_once() {
     let mut bench = Bench::new(5, vec![global(10)]);
     let web = bench.add_with("web", true, slow());

@@ -79,6 +79,12 @@ impl Act {
             stand.wait_for(0, then);
         };
         stand.ask(0).unwrap();
+        // For a moment the door holds the worker for whoever may come next, and a visitor of that moment is served before
+        // an order is carried out: acts begin when it is over.
+        until("the door has let go", || match stand.api("GET", "/api/v1/workers/w0/holds", "") {
+            Ok((200, holds)) if !holds.to_string().contains("connection") => Ok(()),
+            other => Err(format!("{other:?}")),
+        });
         match self {
             Act::Idle | Act::IdleUndone => {}
             Act::Pause | Act::PauseUndone | Act::Stop => stand.wait_for(0, "running"),
