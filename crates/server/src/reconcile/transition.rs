@@ -25,17 +25,21 @@ impl Shared {
         let now = self.clock.now();
         let deadline = worker.status.deadline().unwrap_or(now);
         let is_ours = worker.status.intent().is_some_and(|intent| self.known.contains(&worker.id, intent));
+        let mut next = deadline;
         if !is_ours {
             self.take_over(&worker.id, spec).await?;
         } else if now >= deadline {
             return self.overdue(claimed, picture, spec).await;
-        } else if !self.work.is_busy(&worker.id) {
+        } else if self.work.is_busy(&worker.id) {
+            // Somebody asked for this look, perhaps whoever is just about to give up.
+            next = deadline.min(now + RETRY);
+        } else {
             // The call was not answered, or its answer could not be written.
             for effect in reissue(worker) {
                 self.perform(&worker.id, effect, None);
             }
         }
-        self.finish(claimed, picture, Some(deadline)).await?;
+        self.finish(claimed, picture, Some(next)).await?;
         Ok(None)
     }
 
