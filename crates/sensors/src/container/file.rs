@@ -85,3 +85,36 @@ pub(super) fn failed(path: &Path, error: &io::Error) -> ReadError {
         None => ReadError::Odd { path: path.to_owned() },
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::container::parse;
+
+    #[test]
+    fn a_file_says_the_same_whether_it_is_kept_open_or_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("pids.current");
+        for keep in [true, false] {
+            std::fs::write(&path, "7\n").unwrap();
+            let file = Kept::open(path.clone(), keep).unwrap();
+            assert_eq!(file.read(parse::number), Ok(7));
+            std::fs::write(&path, "11\n").unwrap();
+            assert_eq!(file.read(parse::number), Ok(11));
+            std::fs::write(&path, "1".repeat(2 * ROOM)).unwrap();
+            assert_eq!(file.read(parse::number), Err(ReadError::Odd { path: path.clone() }));
+        }
+    }
+
+    #[test]
+    fn one_that_was_never_there_is_missing_and_one_that_was_is_gone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("pids.current");
+        let missing = ReadError::Missing { path: path.clone() };
+        assert_eq!(Kept::open(path.clone(), false).unwrap_err(), missing);
+        std::fs::write(&path, "7\n").unwrap();
+        let file = Kept::open(path.clone(), false).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(file.read(parse::number), Err(ReadError::Gone));
+    }
+}
