@@ -6,8 +6,8 @@
 //! What must stay true: an answer covers every device that there is. A device that fails makes it an error that names
 //! device and call, because its processes might be the busy ones; [`Gpus::by_device`] still tells about the others.
 //!
-//! Under MPS several processes share one context, and drivers tell what they use under the server's pid: whoever runs
-//! containers that way should not rely on this signal alone.
+//! Under MPS several processes can share one context, and a driver may tell what they use under the pid of the server:
+//! whoever runs containers that way should not rely on this signal alone.
 //!
 //! Calls into NVML can hang for good, in the driver, out of reach of any signal. [`Reader`] bounds that.
 
