@@ -38,7 +38,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("drowse-wire", &["drowse-core"]),
     ("drowse-store", &["drowse-core"]),
     ("drowse-sensors", &["drowse-core"]),
-    ("drowse-drivers", &["drowse-core"]),
+    // The Docker driver looks at its containers through `sensors`: decision 0010.
+    ("drowse-drivers", &["drowse-core", "drowse-sensors"]),
     ("drowse-router", &["drowse-core", "drowse-wire"]),
     ("drowse-agent", &["drowse-core", "drowse-wire", "drowse-sensors"]),
     ("drowse-server", &["drowse-core", "drowse-wire", "drowse-store", "drowse-sensors", "drowse-drivers"]),
