@@ -15,6 +15,7 @@ use crate::clock::Clock;
 use crate::crash::CrashPoints;
 use crate::db::Db;
 use crate::hands::{Drivers, Hands};
+use crate::http::SharedPorts;
 use crate::ingest::Ingest;
 use crate::meters::Meters;
 use crate::metrics::Metrics;
@@ -93,6 +94,8 @@ pub(crate) struct Shared {
     pub(crate) looked_at: AtomicI64,
     /// How long history is kept.
     pub(crate) keep_for: Mutex<Duration>,
+    /// Ports that lead to many workers.
+    pub(crate) ports: Mutex<SharedPorts>,
 }
 
 impl Shared {
@@ -121,6 +124,7 @@ impl Shared {
             untold: Untold::default(),
             looked_at: AtomicI64::new(started_at.as_micros()),
             keep_for: Mutex::new(crate::config::Journal::default().keep),
+            ports: Mutex::default(),
             brake_terms: brake,
             clock,
             tasks,

@@ -119,6 +119,7 @@ pub(super) async fn live(
         ticking,
         is_taken_over: false,
     };
+    life.fleet.share_ports(life.settings.shared_ports());
     life.doors.apply(bound, &listed, &life.router).await?;
     let mut books = life.fleet.books();
     life.follow_books().await;
@@ -231,6 +232,7 @@ impl Life<'_> {
         self.fleet.reload(settings.layers(), "file").await?;
         self.fleet.sync_listed(settings.listed.clone()).await?;
         self.fleet.keep_history_for(settings.config.journal.keep);
+        self.fleet.share_ports(settings.shared_ports());
         self.doors.apply(bound, &wanted, &self.router).await
     }
 
