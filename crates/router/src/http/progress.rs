@@ -24,6 +24,10 @@ pub(super) const PATH: &str = "/.well-known/drowse/wake";
 
 const EVERY: Duration = Duration::from_millis(500);
 
+/// How long the last word may take to be heard. An event source that loses its connection comes again, so it is the
+/// page that ends this; but a page that never does must not keep a worker awake.
+const LINGERS_FOR: Duration = Duration::from_secs(5);
+
 pub(super) fn is_asked_for(parts: &request::Parts) -> bool {
     parts.method == Method::GET && parts.uri.path() == PATH
 }
@@ -70,7 +74,7 @@ async fn tell(filler: &Filler, from: std::net::IpAddr, door: &Arc<Door>, route: 
                 Ok(pass) => {
                     let _ =
                         filler.send(Ok(Frame::data(Bytes::from_static(b"event: ready\ndata: {}\n\n")))).await;
-                    filler.closed().await;
+                    let _ = tokio::time::timeout(LINGERS_FOR, filler.closed()).await;
                     return drop(pass);
                 }
                 Err(why) => failed(&why),
@@ -78,8 +82,7 @@ async fn tell(filler: &Filler, from: std::net::IpAddr, door: &Arc<Door>, route: 
         }
     };
     let _ = filler.send(Ok(Frame::data(last))).await;
-    // An event source that loses its connection comes again: it is the page that ends this.
-    filler.closed().await;
+    let _ = tokio::time::timeout(LINGERS_FOR, filler.closed()).await;
 }
 
 fn waiting(waited: Duration, ahead: usize) -> Bytes {
