@@ -13,6 +13,7 @@ use std::process::Command;
 
 use anyhow::{Context, bail};
 
+use crate::needs;
 use crate::workspace::{Workspace, must, stdout};
 use neighbours::Neighbours;
 
@@ -50,21 +51,32 @@ const BENCHMARKS: &[Benchmark] = &[
         ]),
     },
     Benchmark { name: "restart", by: By::Programs(&[Program { package: "drowse", target: "restart" }]) },
+    Benchmark { name: "router", by: By::Programs(&[Program { package: "drowse", target: "router" }]) },
     Benchmark { name: "wake", by: By::Programs(&[Program { package: "drowse", target: "wake" }]) },
 ];
 
-pub(crate) fn run(workspace: &Workspace, name: &str) -> anyhow::Result<()> {
+/// Runs one. With `options` for its programs it is only shown: a page says what everybody gets who runs it.
+pub(crate) fn run(workspace: &Workspace, name: &str, options: &[&str]) -> anyhow::Result<()> {
     let Some(benchmark) = BENCHMARKS.iter().find(|known| known.name == name) else {
         let names: Vec<_> = BENCHMARKS.iter().map(|known| known.name).collect();
         bail!("there is no benchmark `{name}`; there are: {}", names.join(", "));
     };
     let (results, neighbours) = match &benchmark.by {
+        By::Criterion { .. } if !options.is_empty() => bail!("`{name}` takes no options"),
         By::Criterion { package } => by_criterion(workspace, name, package)?,
-        By::Programs(programs) => by_programs(workspace, programs)?,
+        By::Programs(programs) => {
+            needs::install_for_bench(name)?;
+            by_programs(workspace, programs, options)?
+        }
     };
     let rustc = stdout(Command::new("rustc").arg("--version"))?;
     let machine = page::Machine::read(rustc.trim(), neighbours);
-    write(workspace.root(), name, &page::section(&machine, &results))
+    let section = page::section(&machine, &results);
+    if options.is_empty() {
+        return write(workspace.root(), name, &section);
+    }
+    println!("\n{section}");
+    Ok(())
 }
 
 fn by_criterion(
@@ -87,7 +99,11 @@ fn by_criterion(
     Ok((criterion::table(&results), neighbours))
 }
 
-fn by_programs(workspace: &Workspace, programs: &[Program]) -> anyhow::Result<(String, Option<Neighbours>)> {
+fn by_programs(
+    workspace: &Workspace,
+    programs: &[Program],
+    options: &[&str],
+) -> anyhow::Result<(String, Option<Neighbours>)> {
     let arguments = |program: &Program| ["bench", "--package", program.package, "--bench", program.target];
     for program in programs {
         must(workspace.cargo(arguments(program)).arg("--no-run"))?;
@@ -95,7 +111,7 @@ fn by_programs(workspace: &Workspace, programs: &[Program]) -> anyhow::Result<(S
     let (printed, neighbours) = Neighbours::during(|| {
         programs
             .iter()
-            .map(|program| stdout(&mut workspace.cargo(arguments(program))))
+            .map(|program| stdout(workspace.cargo(arguments(program)).arg("--").args(options)))
             .collect::<anyhow::Result<String>>()
     });
     let results = program::parse(&printed?)?;

@@ -30,7 +30,8 @@ usage: cargo xtask COMMAND
   gen [--check]        write the generated files; --check only says which are stale
   explore FIRST COUNT  run the property tests from other seeds than the usual one
   probe-api [EXAMPLES] run schemathesis against the API of a running drowse (a CI step)
-  bench NAME           run a benchmark and refresh docs/benchmarks/NAME.md (names: core, fleet, restart, wake)
+  bench NAME [OPTION...]  run a benchmark and refresh docs/benchmarks/NAME.md (names: core, fleet, restart,
+                       router, wake); with options for it, such as --rounds 2, only show what it measures
 ";
 
 fn main() -> ExitCode {
@@ -67,8 +68,13 @@ fn run(args: &[&str]) -> anyhow::Result<()> {
             Err(_) => bail!("EXAMPLES is a whole number, found `{examples}`\n\n{USAGE}"),
         },
         ["bench"] => bail!("which benchmark?\n\n{USAGE}"),
-        ["bench", name] => bench::run(&Workspace::find()?, name),
-        [command @ ("ci" | "gen" | "bench"), rest @ ..] => {
+        ["bench", name, options @ ..] => match options {
+            [first, ..] if !first.starts_with("--") => {
+                bail!("`bench` does not take `{}`\n\n{USAGE}", args[1..].join(" "))
+            }
+            _ => bench::run(&Workspace::find()?, name, options),
+        },
+        [command @ ("ci" | "gen"), rest @ ..] => {
             bail!("`{command}` does not take `{}`\n\n{USAGE}", rest.join(" "))
         }
         [unknown, ..] => bail!("there is no command `{unknown}`\n\n{USAGE}"),

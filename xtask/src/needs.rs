@@ -64,6 +64,41 @@ const PACKAGES: &[Package] = &[
     },
 ];
 
+/// What `cargo xtask bench router` measures against, and with what.
+const ROUTER_PEERS: &[Package] = &[
+    Package { name: "haproxy", probe: &["haproxy", "-v"], why: "a peer of the front door" },
+    Package {
+        name: "libnginx-mod-stream",
+        probe: &["ls", "/usr/lib/nginx/modules/ngx_stream_module.so"],
+        why: "a peer of the front door",
+    },
+    Package {
+        name: "systemd",
+        probe: &["/lib/systemd/systemd-socket-proxyd", "--version"],
+        why: "systemd-socket-proxyd, a peer of the front door",
+    },
+    Package { name: "nginx", probe: &["/usr/sbin/nginx", "-v"], why: "what the proxies lead to" },
+    // It has no call that succeeds and does nothing.
+    Package { name: "wrk", probe: &["which", "wrk"], why: "many requests and connections" },
+    Package { name: "iperf3", probe: &["iperf3", "--version"], why: "many bytes" },
+    Package { name: "util-linux", probe: &["taskset", "--version"], why: "a core for each side" },
+];
+
+/// Installs what a benchmark needs beyond what the tests do.
+pub(crate) fn install_for_bench(name: &str) -> anyhow::Result<()> {
+    match name {
+        "router" => debian(&missing(ROUTER_PEERS, is_usable)),
+        _ => Ok(()),
+    }
+}
+
+fn is_usable(probe: &[&str]) -> bool {
+    match probe {
+        [program, args @ ..] => succeeds(Command::new(program).args(args)),
+        [] => false,
+    }
+}
+
 /// Installs whatever is missing, saying so before it does.
 pub(crate) fn install(workspace: &Workspace) -> anyhow::Result<()> {
     for tool in TOOLS {
@@ -74,10 +109,7 @@ pub(crate) fn install(workspace: &Workspace) -> anyhow::Result<()> {
             })?;
         }
     }
-    debian(&missing(PACKAGES, |probe| match probe {
-        [program, args @ ..] => succeeds(Command::new(program).args(args)),
-        [] => false,
-    }))
+    debian(&missing(PACKAGES, is_usable))
 }
 
 fn missing(packages: &[Package], usable: impl Fn(&[&str]) -> bool) -> Vec<Package> {

@@ -15,7 +15,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use super::entry::{Entry, cannot, refused};
 use super::identity::{self, Life, open_pid};
 use super::wait::until;
-use super::{Inside, output, spawn};
+use super::{Inside, files, output, spawn};
 use crate::driver::{Error, Hook, HookEnd};
 
 /// As much of its words as the journal keeps.
@@ -40,6 +40,7 @@ pub(super) async fn run(inside: &Inside, entry: &Entry, hook: Hook<'_>) -> Resul
     let pid = i32::try_from(child.id()).expect("the kernel's pids are positive and small");
     let pidfd = Arc::new(open_pid(pid).map_err(cannot("hold on to the hook"))?.ok_or(Error::Gone)?);
     let running = Running { inside, pid: Pid::from_raw(pid), pidfd };
+    files::give_back(pid).map_err(cannot("limit the hook's files"))?;
 
     let mut ended = None;
     until(|| {

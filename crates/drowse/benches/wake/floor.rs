@@ -1,73 +1,80 @@
 //! What nobody can be faster than: a stopped process, SIGCONT, and a connection to it.
 
 use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command};
 use std::time::Duration;
 
 use drowse_server::Clock;
 use rustix::process::{Pid, Signal, kill_process};
 
-const TIMES: usize = 500;
+use crate::up::free_address;
 
-pub(crate) struct Floor {
-    pub(crate) running: Vec<Duration>,
-    pub(crate) stopped: Vec<Duration>,
-}
-
-/// An address that nobody listens on just now.
-pub(crate) fn free_address() -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    listener.local_addr().expect("an address")
-}
+/// A request as a worker of the demo takes it.
+pub(crate) const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nhost: x\r\n\r\n";
 
 /// One request, up to its first byte.
 pub(crate) fn first_byte(target: SocketAddr) {
     let mut stream = TcpStream::connect(target).expect("it listens");
-    stream.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").expect("it reads");
+    stream.write_all(REQUEST).expect("it reads");
     let mut byte = [0];
     stream.read_exact(&mut byte).expect("it answers");
 }
 
-struct Ended(Child);
+/// A process that nobody looks after.
+pub(crate) struct Floor {
+    child: Child,
+    target: SocketAddr,
+    clock: Clock,
+}
 
-impl Drop for Ended {
+impl Drop for Floor {
     fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
-pub(crate) fn measure() -> Floor {
-    let (clock, target) = (Clock::system(), free_address());
-    let child = Command::new(env!("CARGO_BIN_EXE_drowse"))
-        .args(["__demo-worker", "floor", &target.to_string()])
-        .spawn()
-        .expect("it starts");
-    let child = Ended(child);
-    let until = clock.now() + Duration::from_secs(10);
-    while TcpStream::connect(target).is_err() {
-        assert!(clock.now() < until, "it does not listen");
-        std::thread::yield_now();
+impl Floor {
+    pub(crate) fn start() -> Self {
+        let (clock, target) = (Clock::system(), free_address());
+        let child = Command::new(env!("CARGO_BIN_EXE_drowse"))
+            .args(["__demo-worker", "floor", &target.to_string()])
+            .spawn()
+            .expect("it starts");
+        let floor = Self { child, target, clock };
+        let until = floor.clock.now() + Duration::from_secs(10);
+        while TcpStream::connect(target).is_err() {
+            assert!(floor.clock.now() < until, "it does not listen");
+            std::thread::yield_now();
+        }
+        floor
     }
-    let timed = |work: &dyn Fn()| {
-        let began_at = clock.now();
+
+    fn timed(&self, work: impl FnOnce()) -> Duration {
+        let began_at = self.clock.now();
         work();
-        clock.now().since(began_at)
-    };
-    let pid = Pid::from_child(&child.0);
-    let running = (0..TIMES).map(|_| timed(&|| first_byte(target))).collect();
-    let stopped = (0..TIMES)
-        .map(|_| {
+        self.clock.now().since(began_at)
+    }
+
+    /// So many visits while it runs.
+    pub(crate) fn running(&self, times: usize) -> Vec<Duration> {
+        (0..times).map(|_| self.timed(|| first_byte(self.target))).collect()
+    }
+
+    /// So many visits, each of which lets it go on first.
+    pub(crate) fn stopped(&self, times: usize) -> Vec<Duration> {
+        let pid = Pid::from_child(&self.child);
+        let visit = |_| {
             kill_process(pid, Signal::STOP).expect("ours");
-            wait_until_stopped(&child.0);
-            timed(&|| {
+            wait_until_stopped(&self.child);
+            self.timed(|| {
                 kill_process(pid, Signal::CONT).expect("ours");
-                first_byte(target);
+                first_byte(self.target);
             })
-        })
-        .collect();
-    Floor { running, stopped }
+        };
+        (0..times).map(visit).collect()
+    }
 }
 
 fn wait_until_stopped(child: &Child) {

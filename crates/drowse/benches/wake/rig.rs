@@ -23,7 +23,7 @@ use drowse_wire::control::{Edge, EdgeCause};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use crate::floor::free_address;
+use crate::up::free_address;
 
 /// Nothing sleeps by itself while it is measured.
 const TIMEOUT: Duration = Duration::from_hours(1);

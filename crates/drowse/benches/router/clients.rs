@@ -1,0 +1,119 @@
+//! What is done to a proxy, and what its clients saw.
+
+use std::net::SocketAddr;
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::programs::OTHER_CORE;
+use crate::proxies::Proxy;
+use crate::spent::Spent;
+
+/// How long each lasts.
+const LASTS: u64 = 3;
+
+const GIB: f64 = 1_073_741_824.0;
+
+/// One run of one kind against one proxy.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Run {
+    /// The proxy's processor time for one of them, in seconds.
+    pub(crate) cpu: f64,
+    /// How many in a second.
+    pub(crate) rate: f64,
+    /// In seconds; none of bulk.
+    pub(crate) p99: Option<f64>,
+}
+
+/// What is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Small requests on connections that stay.
+    Requests,
+    /// A connection for each request.
+    Connections,
+    /// As many bytes as possible, in one connection.
+    Bulk,
+}
+
+impl Kind {
+    pub(crate) const ALL: [Self; 3] = [Self::Requests, Self::Connections, Self::Bulk];
+
+    pub(crate) fn run(self, proxy: &Proxy) -> Run {
+        match self {
+            Self::Requests => web(proxy, &["-c", "64"]),
+            Self::Connections => web(proxy, &["-c", "32", "-H", "Connection: close"]),
+            Self::Bulk => bulk(proxy),
+        }
+    }
+}
+
+fn client(program: &str, args: &[&str]) -> String {
+    let mut command = Command::new("taskset");
+    command.args(["-c", OTHER_CORE, program]).args(args);
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let complained = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {said}{complained}");
+    said
+}
+
+fn web(proxy: &Proxy, how: &[&str]) -> Run {
+    let (url, lasts) = (format!("http://{}/", proxy.web), format!("{LASTS}s"));
+    let before = Spent::by(&proxy.pids);
+    let said = client("wrk", &[&["-t", "1", "-d", &lasts, "--latency"], how, &[&url]].concat());
+    let cpu = before.since().as_secs_f64();
+    let answered = parse_wrk(&said).unwrap_or_else(|| panic!("{}: not what wrk says:\n{said}", proxy.name));
+    assert!(answered.is_clean, "{}: not all went well:\n{said}", proxy.name);
+    Run { cpu: cpu / answered.requests, rate: answered.rate, p99: Some(answered.p99) }
+}
+
+struct Answered {
+    requests: f64,
+    rate: f64,
+    p99: f64,
+    /// Nothing was reset, nothing late, nothing refused.
+    is_clean: bool,
+}
+
+fn parse_wrk(said: &str) -> Option<Answered> {
+    let words = |start: &str| {
+        let line = said.lines().map(str::trim).find(|line| line.starts_with(start))?;
+        line.split_whitespace().nth(1).map(str::to_owned)
+    };
+    let requests = said.lines().find(|line| line.contains(" requests in "))?.split_whitespace().next()?;
+    Some(Answered {
+        requests: requests.parse().ok()?,
+        rate: words("Requests/sec:")?.parse().ok()?,
+        p99: parse_time(&words("99%")?)?,
+        is_clean: !said.contains("Socket errors") && !said.contains("Non-2xx"),
+    })
+}
+
+/// As wrk writes it: `812.00us`, `1.20ms`, `1.01s`.
+fn parse_time(text: &str) -> Option<f64> {
+    let (number, unit) = text.split_at(text.find(|c: char| c.is_ascii_alphabetic())?);
+    let unit = match unit {
+        "us" => 1e-6,
+        "ms" => 1e-3,
+        "s" => 1.0,
+        _ => return None,
+    };
+    Some(number.parse::<f64>().ok()? * unit)
+}
+
+fn bulk(proxy: &Proxy) -> Run {
+    let SocketAddr::V4(door) = proxy.bulk else { panic!("the loopback is IPv4 here") };
+    let (host, port, lasts) = (door.ip().to_string(), door.port().to_string(), LASTS.to_string());
+    let before = Spent::by(&proxy.pids);
+    let said = client("iperf3", &["-c", &host, "-p", &port, "-t", &lasts, "-J"]);
+    // The last bytes are on their way when the client is done.
+    crate::up::pause(Duration::from_millis(50));
+    let cpu = before.since().as_secs_f64();
+    let said: Value = serde_json::from_str(&said).expect("iperf3 says JSON");
+    let sum = &said["end"]["sum_received"];
+    let (bytes, seconds) = (sum["bytes"].as_f64(), sum["seconds"].as_f64());
+    let (Some(bytes), Some(seconds)) = (bytes, seconds) else { panic!("{}: no sum: {said}", proxy.name) };
+    Run { cpu: cpu / (bytes / GIB), rate: bytes / GIB / seconds, p99: None }
+}

@@ -1,0 +1,153 @@
+//! What a proxy costs: Drowse, haproxy, nginx stream and systemd-socket-proxyd in front of the same backends.
+//!
+//! Each has one thread and the same core, one after the other; clients and backends have another core. A round
+//! measures all of them, in an order that moves on with each round, so that whatever else the machine does meets
+//! everybody alike. Drowse is `drowse up` with SQLite, and counts activity meanwhile.
+//!
+//! Run by `cargo xtask bench router [--rounds N]`; prints a JSON object per row.
+
+#![forbid(unsafe_code)]
+
+mod clients;
+mod programs;
+mod proxies;
+#[path = "../../../server/benches/shown/report.rs"]
+#[expect(dead_code, reason = "what others show")]
+mod report;
+mod spent;
+#[path = "../shown/up.rs"]
+mod up;
+
+use clients::{Kind, Run};
+use programs::Backends;
+use proxies::Proxy;
+use report::{Aim, Report, Unit, note};
+use up::free_address;
+
+/// Medians of fewer move with every run.
+const ROUNDS: usize = 9;
+
+fn main() {
+    // Cargo runs bench targets in `cargo test --benches` too.
+    if !std::env::args().any(|arg| arg == "--bench") {
+        return;
+    }
+    let rounds = rounds().unwrap_or(ROUNDS).max(1);
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    assert!(cores >= 2, "a core for the proxies and another for everybody else are needed");
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+    let backends = Backends::start(folder.path(), [free_address(), free_address()]);
+    let proxies = [
+        Proxy::drowse(&backends),
+        Proxy::haproxy(&backends, folder.path()),
+        Proxy::nginx(&backends, folder.path()),
+        Proxy::socket_proxyd(&backends, folder.path()),
+    ];
+    note(&format!(
+        "Medians of {rounds} rounds. Proxies have one thread on a core of their own, clients and backends share \
+         another. haproxy splices and has pipes of 1 MiB, nginx buffers of 64 KiB. Answers have a body of 1 KiB; \
+         64 clients keep their connections, or 32 make one for each request; bulk is one stream of iperf3."
+    ));
+    let runs = measure(&proxies, rounds);
+    assert!(proxies[0].has_counted(), "Drowse did not count while it was measured");
+    for kind in Kind::ALL {
+        show(kind, &proxies, &runs);
+    }
+}
+
+fn rounds() -> Option<usize> {
+    let mut args = std::env::args().skip_while(|arg| arg != "--rounds");
+    args.next()?;
+    Some(args.next().and_then(|rounds| rounds.parse().ok()).expect("--rounds takes a whole number"))
+}
+
+/// One of each kind of each proxy, in each round.
+struct Runs(Vec<(Kind, usize, usize, Run)>);
+
+impl Runs {
+    /// Of one proxy, by round.
+    fn of(&self, kind: Kind, proxy: usize) -> Vec<Run> {
+        let mut runs: Vec<_> = self.0.iter().filter(|(is, by, ..)| *is == kind && *by == proxy).collect();
+        runs.sort_by_key(|(_, _, round, _)| *round);
+        runs.into_iter().map(|(.., run)| *run).collect()
+    }
+}
+
+fn measure(proxies: &[Proxy], rounds: usize) -> Runs {
+    let mut runs = Vec::new();
+    for round in 0..rounds {
+        for kind in Kind::ALL {
+            for turn in 0..proxies.len() {
+                let proxy = (round + turn) % proxies.len();
+                let run = kind.run(&proxies[proxy]);
+                eprintln!("round {}: {kind:?}, {}: {run:?}", round + 1, proxies[proxy].name);
+                runs.push((kind, proxy, round, run));
+            }
+        }
+    }
+    Runs(runs)
+}
+
+/// One figure of a run.
+type Figure = fn(&Run) -> f64;
+
+fn show(kind: Kind, proxies: &[Proxy], runs: &Runs) {
+    let (group, rate) = match kind {
+        Kind::Requests => ("a request, keep-alive", "requests"),
+        Kind::Connections => ("a connection with one request", "connections"),
+        Kind::Bulk => ("a GiB", "GiB"),
+    };
+    let report = Report::group(group);
+    let figure = |name: &str, unit: Unit, better: Better, figure: Figure| {
+        let all: Vec<Vec<f64>> =
+            (0..proxies.len()).map(|proxy| runs.of(kind, proxy).iter().map(figure).collect()).collect();
+        for (proxy, values) in proxies.iter().zip(&all) {
+            report.row(&format!("{name}: {}", proxy.name), median(values), unit, None);
+        }
+        let (ratio, best) = against_best(&all, better);
+        let aim = match better {
+            Better::Less => Aim::AtMost(1.0),
+            Better::More => Aim::AtLeast(1.0),
+        };
+        let best = proxies[best].name;
+        report.row(
+            &format!("{name}: drowse against the best of them, {best}"),
+            ratio,
+            Unit::Times,
+            Some(aim),
+        );
+    };
+    figure("processor time of the proxy", Unit::Seconds, Better::Less, |run| run.cpu);
+    figure(rate, Unit::PerSecond, Better::More, |run| run.rate);
+    if kind != Kind::Bulk {
+        figure("p99", Unit::Seconds, Better::Less, |run| run.p99.unwrap_or(f64::NAN));
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Better {
+    Less,
+    More,
+}
+
+/// The first against the one of the others that does best: the median of the ratios of each round, in which all
+/// met the same machine. And which one that is.
+fn against_best(all: &[Vec<f64>], better: Better) -> (f64, usize) {
+    let ratio = |peer: &Vec<f64>| {
+        let ratios: Vec<f64> = all[0].iter().zip(peer).map(|(own, theirs)| own / theirs).collect();
+        median(&ratios)
+    };
+    let ratios = all.iter().enumerate().skip(1).map(|(peer, values)| (ratio(values), peer));
+    let worst = match better {
+        Better::Less => ratios.max_by(|one, other| one.0.total_cmp(&other.0)),
+        Better::More => ratios.min_by(|one, other| one.0.total_cmp(&other.0)),
+    };
+    worst.expect("there are peers")
+}
+
+fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let middle = sorted.len() / 2;
+    if sorted.len() % 2 == 1 { sorted[middle] } else { f64::midpoint(sorted[middle - 1], sorted[middle]) }
+}

@@ -1,0 +1,119 @@
+//! Drowse and its peers: each has a door to the same two backends, one thread, and the same core.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::programs::{Backends, PROXY_CORE, Running};
+use crate::up::{Up, free_address};
+
+/// One of them, up and running.
+pub(crate) struct Proxy {
+    pub(crate) name: &'static str,
+    /// Leads to the web server.
+    pub(crate) web: SocketAddr,
+    /// Leads to the one that takes bulk.
+    pub(crate) bulk: SocketAddr,
+    pub(crate) pids: Vec<u32>,
+    kept: Kept,
+}
+
+enum Kept {
+    Drowse(Up),
+    Peers(#[expect(dead_code, reason = "kept until the end")] Vec<Running>),
+}
+
+impl Proxy {
+    fn of_peers(name: &'static str, [web, bulk]: [SocketAddr; 2], running: Vec<Running>) -> Self {
+        let pids = running.iter().map(Running::pid).collect();
+        Self { name, web, bulk, pids, kept: Kept::Peers(running) }
+    }
+
+    /// The product as people run it. Its workers are there and count as used; their servers are the backends
+    /// of all, so that everybody has the same behind them.
+    pub(crate) fn drowse(backends: &Backends) -> Self {
+        let doors = [free_address(), free_address()];
+        let mut config = String::from("[policy]\nidle_timeout = \"1h\"\n");
+        for (name, door, target) in [("web", doors[0], backends.web), ("bulk", doors[1], backends.bulk)] {
+            let _ = write!(
+                config,
+                "[[worker]]\nid = \"{name}\"\ndriver = \"process\"\ncommand = [\"sleep\", \"infinity\"]\n\
+                 listen = \"{door}\"\ntarget = \"{target}\"\n"
+            );
+        }
+        let up = Up::start(&["taskset", "-c", PROXY_CORE], &config, None);
+        Self { name: "drowse", web: doors[0], bulk: doors[1], pids: vec![up.pid()], kept: Kept::Drowse(up) }
+    }
+
+    /// That it counts, while it is measured.
+    pub(crate) fn has_counted(&self) -> bool {
+        let Kept::Drowse(up) = &self.kept else { return true };
+        ["web", "bulk"].iter().all(|worker| {
+            let (_, told) = up.ask("GET", &format!("/api/v1/workers/{worker}"), "").expect("it answers");
+            told["last_activity_by"] == "connections"
+        })
+    }
+
+    pub(crate) fn haproxy(backends: &Backends, folder: &Path) -> Self {
+        let doors = [free_address(), free_address()];
+        let mut text = String::from(
+            "global\n nbthread 1\n maxconn 2000\n tune.pipesize 1048576\n\
+             defaults\n mode tcp\n option splice-auto\n option tcp-smart-accept\n option tcp-smart-connect\n \
+             timeout connect 5s\n timeout client 1h\n timeout server 1h\n backlog 4096\n",
+        );
+        for (name, door, target) in [("web", doors[0], backends.web), ("bulk", doors[1], backends.bulk)] {
+            let _ = writeln!(text, "listen {name}\n bind {door}\n server {name} {target}");
+        }
+        let conf = folder.join("haproxy.cfg");
+        fs::write(&conf, text).expect("the folder is ours");
+        let mut command = Command::new("haproxy");
+        command.arg("-db").arg("-f").arg(&conf);
+        let log = folder.join("haproxy.log");
+        Self::of_peers("haproxy", doors, vec![Running::start(PROXY_CORE, &mut command, &log, &doors[..1])])
+    }
+
+    pub(crate) fn nginx(backends: &Backends, folder: &Path) -> Self {
+        let doors = [free_address(), free_address()];
+        let mut servers = String::new();
+        for (door, target) in [(doors[0], backends.web), (doors[1], backends.bulk)] {
+            let _ = writeln!(servers, "server {{ listen {door} backlog=4096; proxy_pass {target}; }}");
+        }
+        let text = format!(
+            "load_module /usr/lib/nginx/modules/ngx_stream_module.so;\ndaemon off;\nmaster_process off;\n\
+             pid {}/nginx.pid;\nerror_log stderr error;\nevents {{ worker_connections 16384; }}\n\
+             stream {{\nproxy_buffer_size 64k;\nproxy_timeout 1h;\n{servers}}}\n",
+            folder.display()
+        );
+        let conf = folder.join("nginx.conf");
+        fs::write(&conf, text).expect("the folder is ours");
+        let mut command = Command::new("/usr/sbin/nginx");
+        command.args(["-e", "stderr", "-c"]).arg(&conf);
+        let log = folder.join("nginx.log");
+        Self::of_peers(
+            "nginx stream",
+            doors,
+            vec![Running::start(PROXY_CORE, &mut command, &log, &doors[..1])],
+        )
+    }
+
+    /// One process for each port: it knows one destination. It is handed its port as systemd would do it.
+    pub(crate) fn socket_proxyd(backends: &Backends, folder: &Path) -> Self {
+        let mut doors = Vec::new();
+        let running = [("web", backends.web), ("bulk", backends.bulk)].map(|(name, target)| {
+            let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+            rustix::net::listen(&listener, 4096).expect("it listens");
+            doors.push(listener.local_addr().expect("an address"));
+            let script = format!(
+                "exec 3<&0 </dev/null; LISTEN_FDS=1 LISTEN_PID=$$ exec taskset -c {PROXY_CORE} \
+                 /lib/systemd/systemd-socket-proxyd --connections-max=4096 {target}"
+            );
+            let mut command = Command::new("sh");
+            command.args(["-c", &script]).stdin(Stdio::from(OwnedFd::from(listener)));
+            Running::start_pinned(&mut command, &folder.join(format!("socket-proxyd.{name}.log")), &[])
+        });
+        Self::of_peers("systemd-socket-proxyd", [doors[0], doors[1]], running.into())
+    }
+}
