@@ -39,7 +39,7 @@ pub struct Door {
     pub(crate) is_listed: AtomicBool,
     /// Connections that are open, whether they count or not.
     pub(crate) held: AtomicUsize,
-    robots: AtomicUsize,
+    robots: watch::Sender<Robots>,
     /// Until when a worker that has not answered yet may be called again, in microseconds; 0: it has answered.
     replay_until: AtomicI64,
     /// In microseconds; 0: never.
@@ -75,15 +75,13 @@ pub(crate) enum Waiter {
 }
 
 impl Waiter {
-    fn pass(self, pass: Option<Pass>) {
-        match self {
+    fn pass(self, admitted: Admitted) {
+        match (self, admitted) {
             // Whoever is gone leaves with the pass.
-            Self::Task(tell) => {
-                if let Some(pass) = pass {
-                    drop(tell.send(Ok(pass)));
-                }
-            }
-            Self::Pump(mailbox, key) => mailbox.post(Letter::Passed(key, pass)),
+            (Self::Task(tell), Admitted::Counted(pass)) => drop(tell.send(Ok(pass))),
+            // A task asks for its robots itself.
+            (Self::Task(_), Admitted::Robot(_)) => {}
+            (Self::Pump(mailbox, key), admitted) => mailbox.post(Letter::Passed(key, admitted)),
         }
     }
 
@@ -189,7 +187,7 @@ impl Door {
             is_stopped: AtomicBool::new(false),
             is_listed: AtomicBool::new(false),
             held: AtomicUsize::new(0),
-            robots: AtomicUsize::new(0),
+            robots: watch::Sender::new(Robots::default()),
             replay_until: AtomicI64::new(0),
             connection_idle: AtomicU64::new(0),
             budget: Mutex::new(budget),
@@ -316,16 +314,9 @@ impl Door {
         self.router.upgrade().is_some_and(|router| router.now() < self.replay_until())
     }
 
-    /// Whether the worker is awake, as the control plane knows.
-    pub(crate) async fn is_awake(&self) -> bool {
-        let Some(router) = self.router.upgrade() else { return false };
-        router.control.look(&self.worker).await.is_ok_and(|standing| standing.is_awake)
-    }
-
-    /// Waits until the worker sleeps.
-    pub(crate) async fn sleeps(&self) {
-        let Some(router) = self.router.upgrade() else { return };
-        let _ = router.control.slept(&self.worker, true).await;
+    /// What was told of it holds.
+    pub(crate) fn is_valid(&self) -> bool {
+        self.router.upgrade().is_none_or(|router| router.is_valid())
     }
 
     /// The worker has said something in this run.
@@ -380,7 +371,7 @@ impl Door {
         }
         for waiter in decided.pass {
             self.tally.let_through();
-            waiter.pass(Some(Pass::new(self, decided.round, decided.was_asleep)));
+            waiter.pass(Admitted::Counted(Pass::new(self, decided.round, decided.was_asleep)));
         }
         for (waiter, why) in decided.turned {
             self.turn_away(waiter, why);
@@ -388,10 +379,14 @@ impl Door {
     }
 
     fn change_flow(self: &Arc<Self>, flow: Flow) {
-        let round = self.lock().gate.round();
-        let is_stopped = flow == Flow::Stop;
-        self.is_stopped.store(is_stopped, Ordering::Release);
-        self.flow.send_modify(|flowing| *flowing = Flowing { round, is_stopped });
+        {
+            // What the gate says now, and under its lock: of two who bring word of a change the later one may be the
+            // first here.
+            let guarded = self.lock();
+            let (round, is_stopped) = (guarded.gate.round(), guarded.gate.is_stopped());
+            self.is_stopped.store(is_stopped, Ordering::Release);
+            self.flow.send_modify(|flowing| *flowing = Flowing { round, is_stopped });
+        }
         let Some(router) = self.router.upgrade() else { return };
         match flow {
             // They look before each byte.
@@ -401,27 +396,95 @@ impl Door {
         }
     }
 
-    /// A robot comes: it is let through while the worker is awake, and counts for nothing.
+    /// A robot comes to a pump: it is let through while the worker is awake, and counts for nothing.
     pub(crate) fn robot_came(self: &Arc<Self>, robot: Waiter) {
         let Some(router) = self.router.upgrade() else { return robot.turn(Turned::Ending) };
-        let is_first = self.robots.fetch_add(1, Ordering::AcqRel) == 0;
         let door = Arc::clone(self);
-        router.spawn(async move |router| {
-            if !door.is_awake().await {
-                return door.turn_away(robot, Turned::Dormant);
-            }
-            robot.pass(None);
-            if is_first {
-                // Nobody is held by them: when the worker sleeps, they end.
-                door.sleeps().await;
-                router.post_all(|| Letter::CutRobots(Arc::clone(&door)));
-            }
+        router.spawn(async move |_| match door.admit_robot().await {
+            Ok(admitted) => robot.pass(Admitted::Robot(admitted)),
+            Err(why) => robot.turn(why),
         });
     }
 
-    pub(crate) fn robot_left(&self) {
-        self.robots.fetch_sub(1, Ordering::AcqRel);
+    /// Lets a robot through, if the worker is awake.
+    pub(crate) async fn admit_robot(self: &Arc<Self>) -> Result<Robot, Turned> {
+        let Some(router) = self.router.upgrade() else { return Err(Turned::Ending) };
+        if !router.is_awake(&self.worker).await {
+            self.tally.turned_away();
+            return Err(Turned::Dormant);
+        }
+        let mut is_first = false;
+        self.robots.send_modify(|robots| {
+            is_first = robots.inside == 0;
+            robots.inside += 1;
+        });
+        let robot = Robot { door: Arc::clone(self), round: self.robots.borrow().round };
+        if is_first {
+            let door = Arc::clone(self);
+            router.spawn(async move |router| door.watch_robots(&router).await);
+        }
+        Ok(robot)
     }
+
+    /// Nobody is held by robots: when the worker sleeps, they end. There is one that watches for as long as any is in.
+    async fn watch_robots(self: &Arc<Self>, router: &Arc<Inside>) {
+        let mut robots = self.robots.subscribe();
+        tokio::select! {
+            biased;
+            _ = robots.wait_for(|robots| robots.inside == 0) => {}
+            _ = router.control.slept(&self.worker, true) => {
+                self.robots.send_modify(|robots| *robots = Robots { inside: 0, round: robots.round + 1 });
+                router.post_all(|| Letter::CutRobots(Arc::clone(self)));
+            }
+        }
+    }
+}
+
+/// The robots of a door.
+#[derive(Clone, Copy, Debug, Default)]
+struct Robots {
+    /// Those who are in.
+    inside: usize,
+    /// Grows when all are cut.
+    round: u64,
+}
+
+/// A robot that was let through. It counts for nothing.
+#[derive(Debug)]
+pub(crate) struct Robot {
+    door: Arc<Door>,
+    round: u64,
+}
+
+impl Robot {
+    /// Waits until it has to end: the worker sleeps.
+    pub(crate) async fn cut(&self) {
+        let mut robots = self.door.robots.subscribe();
+        // The sender lives as long as the door, and the door as long as this.
+        let _ = robots.wait_for(|robots| robots.round > self.round).await;
+    }
+
+    /// It has to end.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.door.robots.borrow().round > self.round
+    }
+}
+
+impl Drop for Robot {
+    fn drop(&mut self) {
+        self.door.robots.send_if_modified(|robots| {
+            let counts = robots.round == self.round && robots.inside > 0;
+            robots.inside -= usize::from(counts);
+            counts
+        });
+    }
+}
+
+/// Somebody who was let through.
+#[derive(Debug)]
+pub(crate) enum Admitted {
+    Counted(Pass),
+    Robot(Robot),
 }
 
 /// What became of somebody who knocked.

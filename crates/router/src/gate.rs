@@ -105,6 +105,8 @@ pub(crate) struct Gate<W> {
     passed_at: Option<Timestamp>,
     /// The worker is on its way to sleep, against the will of those who are here.
     is_falling: bool,
+    /// Not a byte moves: what was told holds nothing any more.
+    is_stopped: bool,
     /// It was asleep when those who wait asked for it.
     was_asleep: bool,
     /// The run that the proofs are about.
@@ -126,6 +128,7 @@ impl<W> Gate<W> {
             empty: None,
             passed_at: None,
             is_falling: false,
+            is_stopped: false,
             was_asleep: false,
             boot: None,
             proven: HashSet::new(),
@@ -160,6 +163,16 @@ impl<W> Gate<W> {
     /// The worker is awake and held, as far as the gate knows.
     pub(crate) fn is_awake(&self) -> bool {
         matches!(self.state, State::Awake)
+    }
+
+    /// Not a byte may move.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.is_stopped
+    }
+
+    /// Somebody has gone on, and is still there.
+    pub(crate) fn has_passing(&self) -> bool {
+        self.passing > 0
     }
 
     /// It was awake, and is on its way to sleep.
@@ -424,7 +437,7 @@ impl<W> Gate<W> {
         }
         self.boot = boot;
         self.state = State::Awake;
-        self.is_falling = false;
+        (self.is_falling, self.is_stopped) = (false, false);
         (self.prove_again, self.prove_at) = (PROVE_AGAIN.0, None);
         let mut decided = self.release();
         decided.flow = (self.passing > decided.pass.len() as u64).then_some(Flow::Go);
@@ -499,6 +512,7 @@ impl<W> Gate<W> {
             State::Waking(_) | State::Awake => self.ask(),
             State::Closed | State::Asking(_) | State::Closing { .. } | State::Refusing { .. } => {}
         }
+        self.is_stopped = self.passing > 0;
         Decided { flow: (self.passing > 0).then_some(Flow::Stop), ..Decided::default() }
     }
 }

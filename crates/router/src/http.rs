@@ -15,6 +15,7 @@
 mod answer;
 mod body;
 mod carry;
+mod client;
 mod exchange;
 mod head;
 mod join;
@@ -26,6 +27,7 @@ mod visit;
 use std::convert::Infallible;
 use std::net::IpAddr;
 use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -34,11 +36,14 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::sync::watch;
+use tokio::net::TcpStream;
 
+use crate::listener::Leads;
 use crate::names::Names;
-use crate::router::{Closing, Comer, Router, lock};
+use crate::port::Port;
+use crate::router::{Closing, Router, lock};
 use body::Words;
+use client::Client;
 use join::Joining;
 use line::Line;
 pub use page::{BadPage, Page};
@@ -49,12 +54,22 @@ const SAYS_WITHIN: Duration = Duration::from_mins(1);
 /// How much it may say before that is clear.
 const HEAD_AT_MOST: usize = 64 << 10;
 
+/// There is no room for another.
+pub(crate) const FULL: &[u8] =
+    b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ndrowse-state: full\r\nconnection: close\r\n\
+    content-type: text/plain\r\ncontent-length: 39\r\n\r\ndrowse: there are too many connections\n";
+
+/// How long somebody who came in before the port closed, and has not asked for anything yet, may take to do so.
+const ASKS_WITHIN: Duration = Duration::from_secs(1);
+
 /// A client on one connection.
 #[derive(Debug)]
 struct Caller {
     router: Router,
-    names: Arc<Names>,
+    /// By which port it came. Where that leads is asked for each request: a configuration may have changed.
+    port: Arc<Port>,
     from: IpAddr,
+    has_asked: AtomicBool,
     /// A connection to a worker that the last request has left.
     line: Mutex<Option<Line>>,
     /// It speaks something else with a worker from now on.
@@ -62,41 +77,65 @@ struct Caller {
 }
 
 /// Answers a client for as long as it asks.
-pub(crate) async fn serve(
-    router: &Router,
-    names: &Arc<Names>,
-    comer: Comer,
-    mut closing: watch::Receiver<Closing>,
-) {
-    let Comer { client, from, port } = comer;
+pub(crate) async fn serve(router: &Router, client: TcpStream, from: IpAddr, port: &Arc<Port>) {
+    let mut closing = port.closing.subscribe();
     let caller = Arc::new(Caller {
         router: router.clone(),
-        names: Arc::clone(names),
+        port: Arc::clone(port),
         from,
+        has_asked: AtomicBool::new(false),
         line: Mutex::default(),
         joining: Mutex::default(),
     });
     let service = service_fn(|request: Request<Incoming>| {
         let caller = Arc::clone(&caller);
+        caller.has_asked.store(true, Ordering::Relaxed);
         async move { Ok::<Response<Words>, Infallible>(exchange::answer(&caller, request).await) }
     });
     let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(SAYS_WITHIN).max_buf_size(HEAD_AT_MOST);
+    // Whoever has said its last may still want the answer.
+    http.half_close(true)
+        .timer(TokioTimer::new())
+        .header_read_timeout(SAYS_WITHIN)
+        .max_buf_size(HEAD_AT_MOST);
+    let client = Client::new(client);
     {
-        let mut served = pin!(http.serve_connection(TokioIo::new(client), service).with_upgrades());
+        let mut served = pin!(http.serve_connection(TokioIo::new(client.clone()), service).with_upgrades());
+        let closes = async {
+            let _ = closing.wait_for(|closing| *closing != Closing::Open).await;
+            if !caller.has_asked.load(Ordering::Relaxed) {
+                tokio::time::sleep(ASKS_WITHIN).await;
+            }
+        };
         let is_over = tokio::select! {
             biased;
             _ = served.as_mut() => true,
-            _ = closing.wait_for(|closing| *closing != Closing::Open) => false,
+            () = client.is_gone() => true,
+            () = closes => false,
         };
         if !is_over {
             // What is under way is answered, and that was the last.
             served.as_mut().graceful_shutdown();
-            let _ = served.await;
+            tokio::select! {
+                _ = served => {}
+                () = client.is_gone() => {}
+            }
         }
     }
+    drop(client);
     let joining = lock(&caller.joining).take();
     if let Some(joining) = joining {
-        joining.complete(router, port).await;
+        joining.complete(router, port.id).await;
+    }
+}
+
+impl Caller {
+    /// Where hosts lead just now.
+    fn names(&self) -> Arc<Names> {
+        match self.port.leads() {
+            Leads::Http(names) => names,
+            // The port is another one's by now.
+            Leads::Port(_) | Leads::Tls(_) => Arc::default(),
+        }
     }
 }

@@ -5,6 +5,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use drowse_core::Timestamp;
 use drowse_core::id::WorkerId;
@@ -19,14 +20,39 @@ use crate::router::Inside;
 /// A place in the row of those who come up.
 type Asked = Pin<Box<dyn Future<Output = Result<OwnedSemaphorePermit, AcquireError>> + Send>>;
 
+/// How soon a look is repeated that told nothing.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+/// How long a worker that is awake and does not answer keeps others of its site from coming up.
+const COMES_UP_FOR: Duration = Duration::from_secs(5);
+
+/// That it is this worker's turn to come up.
+struct Turn {
+    _permit: OwnedSemaphorePermit,
+    /// Once it is awake.
+    until: Timestamp,
+}
+
+impl Turn {
+    fn of(router: &Inside, permit: Option<OwnedSemaphorePermit>) -> Option<Self> {
+        permit.map(|permit| Self { _permit: permit, until: router.now() + COMES_UP_FOR })
+    }
+
+    fn now(router: &Inside, door: &Door) -> Option<Self> {
+        Self::of(router, door.budget().try_acquire_owned().ok())
+    }
+}
+
 /// Keeps a door until there is nothing to be done.
 pub(crate) async fn keep(router: Arc<Inside>, door: Arc<Door>) {
     let control = Arc::clone(&router.control);
     let worker: WorkerId = door.worker.clone();
     // Kept over the rounds: to watch a worker costs a look at the store.
     let mut watch: Option<Answer<'_, Slept>> = None;
+    // The last look told nothing.
+    let mut is_blind = false;
     // It comes up in its turn, however many are asked for at once.
-    let mut turn: Option<OwnedSemaphorePermit> = None;
+    let mut turn: Option<Turn> = None;
     let mut asked: Option<Asked> = None;
     loop {
         let (step, decided) = {
@@ -40,30 +66,35 @@ pub(crate) async fn keep(router: Arc<Inside>, door: Arc<Door>) {
         if !matches!(step, Step::Wait { is_awake: true, .. } | Step::Prove(_)) {
             watch = None;
         }
-        let comes_up = match &step {
-            Step::Tell { count, .. } => *count > 0,
-            Step::Wake | Step::Prove(_) => true,
-            // Between two attempts to reach it: it is still coming up.
-            Step::Wait { is_awake: true, .. } => door.waiting() > 0,
-            Step::Wait { .. } | Step::Rest => false,
-        };
-        if !comes_up {
-            (turn, asked) = (None, None);
-        } else if turn.is_none() && matches!(step, Step::Tell { .. }) {
-            turn = door.budget().try_acquire_owned().ok();
-            if turn.is_none() {
+        let is_new = matches!(step, Step::Tell { count: 1.., .. }) && !door.lock().gate.has_passing();
+        if is_new && turn.is_none() {
+            turn = Turn::now(&router, &door);
+            // A worker that is awake need not come up.
+            if turn.is_none() && !router.is_awake(&worker).await {
                 let until = door.lock().gate.next_deadline();
                 // It keeps its place in the row whatever happens meanwhile.
                 let asking = asked.get_or_insert_with(|| Box::pin(door.budget().acquire_owned()));
                 tokio::select! {
                     biased;
-                    given = asking => (turn, asked) = (given.ok(), None),
+                    given = asking => (turn, asked) = (Turn::of(&router, given.ok()), None),
                     () = door.news.notified() => {}
                     () = sleep_until(&router, until) => {}
                 }
                 // Much may have changed.
                 continue;
             }
+        }
+        // Until it answers, or long enough for the others to have their turn too.
+        let comes_up = match &step {
+            Step::Tell { count, .. } => *count > 0,
+            Step::Wake => true,
+            Step::Prove(_) | Step::Wait { is_awake: true, .. } => {
+                door.waiting() > 0 && turn.as_ref().is_some_and(|turn| router.now() < turn.until)
+            }
+            Step::Wait { .. } | Step::Rest => false,
+        };
+        if !comes_up {
+            (turn, asked) = (None, None);
         }
         match step {
             Step::Rest => return,
@@ -85,8 +116,17 @@ pub(crate) async fn keep(router: Arc<Inside>, door: Arc<Door>) {
                     biased;
                     slept = sleeping => {
                         watch = None;
-                        // Nobody can tell: as before, until somebody can.
-                        if let Ok(slept) = slept {
+                        let slept = match slept {
+                            Ok(slept) => Some(slept),
+                            // It has left the books, and nobody would ever wake it.
+                            Err(Refused::NoSuchWorker) => Some(Slept::Asleep { since: None }),
+                            // Nobody can tell: as before, until somebody can.
+                            Err(_) => {
+                                is_blind = true;
+                                None
+                            }
+                        };
+                        if let Some(slept) = slept {
                             let decided = door.lock().gate.slept(slept, router.now());
                             door.apply(decided);
                         }
@@ -101,7 +141,16 @@ pub(crate) async fn keep(router: Arc<Inside>, door: Arc<Door>) {
                 let guarded = door.lock();
                 (guarded.gate.is_awake(), guarded.gate.is_falling())
             };
-            watch = is_awake.then(|| control.slept(&worker, is_falling));
+            let (after, control, worker) = (std::mem::take(&mut is_blind), &control, &worker);
+            watch = is_awake.then(|| -> Answer<'_, Slept> {
+                if !after {
+                    return control.slept(worker, is_falling);
+                }
+                Box::pin(async move {
+                    tokio::time::sleep(LOOK_AGAIN).await;
+                    control.slept(worker, is_falling).await
+                })
+            });
         }
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::route::Target;
+use crate::route::{Ready, Target};
 
 /// How long one attempt may take.
 const WITHIN: Duration = Duration::from_secs(1);
@@ -31,12 +31,12 @@ pub(crate) async fn all(targets: &[Target]) -> Vec<Target> {
 }
 
 async fn one(target: &Target) -> bool {
+    if let Some(ready) = &target.ready {
+        return matches!(tokio::time::timeout(WITHIN, asks(ready)).await, Ok(Some(true)));
+    }
     let Ok(Ok(stream)) = tokio::time::timeout(WITHIN, TcpStream::connect(target.address)).await else {
         return false;
     };
-    if let Some(path) = &target.ready_path {
-        return matches!(tokio::time::timeout(WITHIN, asks(stream, path, target)).await, Ok(Some(true)));
-    }
     let mut byte = [0];
     match tokio::time::timeout(STANDS_FOR, stream.peek(&mut byte)).await {
         // It says nothing and stays, or it speaks first.
@@ -46,11 +46,11 @@ async fn one(target: &Target) -> bool {
 }
 
 /// Whether a GET is answered with success.
-async fn asks(mut stream: TcpStream, path: &str, target: &Target) -> Option<bool> {
-    let request = format!(
-        "GET {path} HTTP/1.1\r\nhost: {}\r\nuser-agent: drowse\r\nconnection: close\r\n\r\n",
-        target.address
-    );
+async fn asks(ready: &Ready) -> Option<bool> {
+    let Ready { address, path } = ready;
+    let mut stream = TcpStream::connect(address).await.ok()?;
+    let request =
+        format!("GET {path} HTTP/1.1\r\nhost: {address}\r\nuser-agent: drowse\r\nconnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await.ok()?;
     // "HTTP/1.1 200": the status is all that counts.
     let mut line = [0; 12];

@@ -28,7 +28,7 @@ use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::sockopt;
 
-use crate::door::{Arrived, Door, Pass, Waiter};
+use crate::door::{Admitted, Arrived, Door, Waiter};
 use crate::gate::Visitor;
 use crate::port::Port;
 use crate::queue::Ticket;
@@ -227,7 +227,9 @@ impl Pump {
     /// A byte came to somebody who does not count: they go back to the gate first. An end is only passed on.
     fn stir(&mut self, slot: u32, side: Side) {
         let Some(conn) = self.conns.get_mut(slot) else { return };
-        match conn.peek(side) {
+        // Also whoever takes again what has been waiting for them.
+        let peeked = if conn.could_move() { Some(true) } else { conn.peek(side) };
+        match peeked {
             Some(true) => {
                 conn.phase = Phase::Rejoining(None);
                 conn.asked_at = self.now;
@@ -246,10 +248,7 @@ impl Pump {
         let door = Arc::clone(&conn.lane.door);
         let standing = conn.lane.route.rules.standing(conn.from);
         if standing == Standing::Robot {
-            if !conn.is_robot {
-                conn.is_robot = true;
-                door.robot_came(who);
-            }
+            door.robot_came(who);
             return self.watch(slot);
         }
         let visitor = Visitor {
@@ -261,7 +260,7 @@ impl Pump {
             who,
         };
         match door.arrive(visitor, self.now) {
-            Arrived::Passed(pass) => self.passed(key, Some(pass)),
+            Arrived::Passed(pass) => self.passed(key, Admitted::Counted(pass)),
             Arrived::Turned(why) => self.turn_away(slot, why),
             Arrived::Waits(ticket) => {
                 match &mut conn.phase {
@@ -274,15 +273,15 @@ impl Pump {
     }
 
     /// The gate lets somebody pass. If they have left meanwhile, so does their pass.
-    fn passed(&mut self, key: Key, pass: Option<Pass>) {
+    fn passed(&mut self, key: Key, admitted: Admitted) {
         let Some(conn) = self.conns.of(key) else { return };
         match conn.phase {
             Phase::Waiting(_) => {
-                conn.pass = pass;
+                conn.admitted = Some(admitted);
                 self.dial(key.slot);
             }
             Phase::Rejoining(_) => {
-                conn.pass = pass;
+                conn.admitted = Some(admitted);
                 conn.phase = Phase::Flowing;
                 conn.last_byte_at = self.now;
                 self.go_on(key.slot);
@@ -317,11 +316,8 @@ impl Pump {
         let Some(mut conn) = self.conns.take(slot) else { return };
         conn.up.drop_held(&mut self.kit);
         conn.down.drop_held(&mut self.kit);
-        if let Some(pass) = conn.pass.take() {
+        if let Some(Admitted::Counted(pass)) = conn.admitted.take() {
             pass.leave(EdgeCause::Left, self.now);
-        }
-        if conn.is_robot {
-            conn.lane.door.robot_left();
         }
         if matches!(conn.came, Came::ByPort) {
             self.common.room.give_back(&conn.lane.door.held);
@@ -343,13 +339,14 @@ impl Pump {
                 Letter::Adopt(adopted) => self.adopt(*adopted),
                 Letter::Go(door) => self.each(&door, Self::go_on),
                 Letter::Cut(door) => self.each(&door, |pump, slot| {
-                    let pass = pump.conns.get_mut(slot).and_then(|conn| conn.pass.as_ref());
-                    if pass.is_some_and(Pass::is_cut) {
+                    let admitted = pump.conns.get_mut(slot).and_then(|conn| conn.admitted.as_ref());
+                    if matches!(admitted, Some(Admitted::Counted(pass)) if pass.is_cut()) {
                         pump.close(slot);
                     }
                 }),
                 Letter::CutRobots(door) => self.each(&door, |pump, slot| {
-                    if pump.conns.get_mut(slot).is_some_and(|conn| conn.is_robot) {
+                    let admitted = pump.conns.get_mut(slot).and_then(|conn| conn.admitted.as_ref());
+                    if matches!(admitted, Some(Admitted::Robot(robot)) if robot.is_cut()) {
                         pump.close(slot);
                     }
                 }),

@@ -38,13 +38,22 @@ impl Route {
 pub struct Target {
     /// Where.
     pub address: SocketAddr,
-    /// It is ready when a GET of this path is answered with success; `None`: when a connection stands.
-    pub ready_path: Option<Arc<str>>,
+    /// How it says that it is ready; `None`: it is when a connection stands.
+    pub ready: Option<Arc<Ready>>,
+}
+
+/// A worker is ready when a GET is answered with success.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Ready {
+    /// Where it answers plain HTTP.
+    pub address: SocketAddr,
+    /// Of this.
+    pub path: String,
 }
 
 impl From<SocketAddr> for Target {
     fn from(address: SocketAddr) -> Self {
-        Self { address, ready_path: None }
+        Self { address, ready: None }
     }
 }
 

@@ -12,10 +12,11 @@ use drowse_core::Timestamp;
 use drowse_core::id::WorkerId;
 use drowse_wire::control::Control;
 use rustix::fd::OwnedFd;
+use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown};
 use rustix::process::{Resource, getrlimit};
 use tokio::net::TcpStream;
 use tokio::runtime::Handle;
-use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio_util::task::TaskTracker;
 
 use crate::door::{Door, Pass};
@@ -171,6 +172,8 @@ impl Open {
         let mut done = self.stop_listening();
         // Nothing is ever sent: it is over when the last pump has let go.
         let _ = done.recv().await;
+        // Whoever asks for one thing after the other asks elsewhere from now on.
+        self.port.closing.send_replace(Closing::NobodyIn);
     }
 
     fn stop_listening(&self) -> mpsc::Receiver<()> {
@@ -348,6 +351,11 @@ impl Inside {
         self.epochs.fetch_add(1, Ordering::Relaxed)
     }
 
+    /// Whether a worker is awake, as the control plane knows.
+    pub(crate) async fn is_awake(&self, worker: &WorkerId) -> bool {
+        self.control.look(worker).await.is_ok_and(|standing| standing.is_awake)
+    }
+
     /// What was told holds.
     pub(crate) fn is_valid(&self) -> bool {
         self.now() < self.control.valid_until()
@@ -364,14 +372,14 @@ impl Inside {
     /// Listens to somebody whose words say where they want to go.
     pub(crate) fn listen_to(self: &Arc<Self>, port: &Arc<Port>, leads: Leads, client: OwnedFd, from: IpAddr) {
         if !self.room.take(&port.held) {
-            return;
+            return refuse(&leads, &client);
         }
         let (router, port) = (Router(Arc::clone(self)), Arc::clone(port));
         let listening = async move {
             if let Ok(client) = TcpStream::from_std(client.into()) {
-                let (mut closing, gently) = (port.closing.subscribe(), port.closing.subscribe());
+                let mut closing = port.closing.subscribe();
                 tokio::select! {
-                    () = serve(&router, leads, Comer { client, from, port: port.id }, gently) => {}
+                    () = serve(&router, leads, client, from, &port) => {}
                     _ = closing.wait_for(|closing| *closing == Closing::Cut) => {}
                 }
             }
@@ -452,13 +460,26 @@ pub(crate) struct Joined {
     pub(crate) pass: Pass,
 }
 
-async fn serve(router: &Router, leads: Leads, comer: Comer, closing: watch::Receiver<Closing>) {
+async fn serve(router: &Router, leads: Leads, client: TcpStream, from: IpAddr, port: &Arc<Port>) {
     match leads {
         // A pump leads them by itself.
         Leads::Port(_) => {}
-        Leads::Tls(names) => tls::serve(router, &names, comer).await,
-        Leads::Http(names) => http::serve(router, &names, comer, closing).await,
+        Leads::Tls(names) => tls::serve(router, &names, Comer { client, from, port: port.id }).await,
+        Leads::Http(_) => http::serve(router, client, from, port).await,
     }
+}
+
+/// Says that there is no room, as far as that can be said without waiting for anybody.
+fn refuse(leads: &Leads, client: &OwnedFd) {
+    let words: &[u8] = match leads {
+        Leads::Port(_) => return,
+        Leads::Tls(_) => &tls::FULL,
+        Leads::Http(_) => http::FULL,
+    };
+    let _ = send(client, words, SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
+    let _ = shutdown(client, Shutdown::Write);
+    // What has been said already is read: a socket that is closed over it is reset, and the answer lost.
+    let _ = recv(client, &mut [0_u8; 4 << 10][..], RecvFlags::DONTWAIT);
 }
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -37,6 +37,9 @@ impl Alert {
     }
 }
 
+/// There is no room for another.
+pub(crate) const FULL: [u8; 7] = Alert::InternalError.bytes();
+
 impl From<&Turned> for Alert {
     fn from(why: &Turned) -> Self {
         match why {

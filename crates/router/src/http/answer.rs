@@ -80,7 +80,7 @@ pub(super) fn turned(route: &Route, reader: Reader, why: &Turned) -> Response<Wo
 pub(super) fn failed(route: &Route, reader: Reader, failed: &Failed) -> Response<Words> {
     let message = match failed {
         Failed::Turned(why) => return turned(route, reader, why),
-        Failed::BadBody => return bad("the body of the request ended too early"),
+        Failed::BadBody => return bad("the body of the request did not arrive"),
         Failed::HungUp => "it closed the connection without an answer".to_owned(),
         Failed::Garbage(why) => format!("its answer is no HTTP: {why}"),
     };

@@ -16,16 +16,24 @@ pub(super) type Words = Either<Full<Bytes>, Tube>;
 #[error("the other side has gone")]
 pub(super) struct Broken;
 
+/// What goes through a tube.
+#[derive(Debug)]
+pub(super) enum Piece {
+    Frame(Frame<Bytes>),
+    /// That was all. A tube that is let go without it breaks off: nobody takes half a body for a whole one.
+    End,
+}
+
 /// A body that arrives piece by piece. It may be dropped at any time, which whoever fills it sees.
 #[derive(Debug)]
 pub(super) struct Tube {
-    pieces: mpsc::Receiver<Result<Frame<Bytes>, Broken>>,
+    pieces: mpsc::Receiver<Piece>,
     hint: SizeHint,
     is_over: bool,
 }
 
 /// The end at which it is filled.
-pub(super) type Filler = mpsc::Sender<Result<Frame<Bytes>, Broken>>;
+pub(super) type Filler = mpsc::Sender<Piece>;
 
 impl Tube {
     /// One through which so much comes, as far as it is known.
@@ -47,8 +55,12 @@ impl Body for Tube {
             return Poll::Ready(None);
         }
         let piece = std::task::ready!(self.pieces.poll_recv(context));
-        self.is_over = !matches!(piece, Some(Ok(_)));
-        Poll::Ready(piece)
+        self.is_over = !matches!(piece, Some(Piece::Frame(_)));
+        Poll::Ready(match piece {
+            Some(Piece::Frame(frame)) => Some(Ok(frame)),
+            Some(Piece::End) => None,
+            None => Some(Err(Broken)),
+        })
     }
 
     fn is_end_stream(&self) -> bool {

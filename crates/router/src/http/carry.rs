@@ -2,9 +2,9 @@
 
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
-use hyper::body::{Frame, Incoming};
+use hyper::body::Incoming;
 
-use super::body::{Broken, Filler};
+use super::body::{Filler, Piece};
 use super::visit::{Disturbed, Visit};
 use crate::turned::Turned;
 
@@ -14,7 +14,7 @@ pub(super) struct Way {
     from: Option<Incoming>,
     into: Option<Filler>,
     /// Read, and not yet taken.
-    held: Option<Frame<Bytes>>,
+    held: Option<Piece>,
 }
 
 /// How far it went.
@@ -24,10 +24,8 @@ enum Went {
     Read,
     /// A piece of this size was taken.
     Took(u64),
-    /// It has come to its end, or nobody wants the rest.
+    /// It has come to its end, has broken off, or nobody wants the rest.
     Over,
-    /// It broke off.
-    Broken,
 }
 
 impl Way {
@@ -45,9 +43,16 @@ impl Way {
         if self.held.is_some() {
             let Ok(place) = into.reserve().await else { return self.end() };
             let mut size = 0;
-            if let Some(piece) = self.held.take() {
-                size = piece.data_ref().map_or(0, Bytes::len) as u64;
-                place.send(Ok(piece));
+            match self.held.take() {
+                Some(Piece::Frame(piece)) => {
+                    size = piece.data_ref().map_or(0, Bytes::len) as u64;
+                    place.send(Piece::Frame(piece));
+                }
+                Some(Piece::End) => {
+                    place.send(Piece::End);
+                    return self.end();
+                }
+                None => {}
             }
             return Went::Took(size);
         }
@@ -57,31 +62,17 @@ impl Way {
             () = into.closed() => return self.end(),
         };
         match next {
-            Some(Ok(piece)) => {
-                self.held = Some(piece);
-                Went::Read
-            }
-            Some(Err(_)) => {
-                self.break_off();
-                Went::Broken
-            }
-            None => self.end(),
+            Some(Ok(piece)) => self.held = Some(Piece::Frame(piece)),
+            None => self.held = Some(Piece::End),
+            // Whoever takes it sees that it is not whole.
+            Some(Err(_)) => return self.end(),
         }
+        Went::Read
     }
 
     fn end(&mut self) -> Went {
         *self = Self::default();
         Went::Over
-    }
-
-    /// Whoever takes it is told that it is not whole.
-    fn break_off(&mut self) {
-        if let Some(into) = self.into.take() {
-            // There is a place, or one piece before it: then the end comes without a word, which is just as clear
-            // where a length was promised.
-            let _ = into.try_send(Err(Broken));
-        }
-        *self = Self::default();
     }
 }
 
@@ -108,7 +99,8 @@ pub(super) async fn up_until<T>(
                 visit.be_present().await.map_err(Stopped::Turned)?;
                 return Ok(done);
             }
-            disturbed = visit.disturbed() => {
+            // Whoever has asked and waits for the answer is not silent: it is the worker's turn.
+            disturbed = visit.disturbed(!up.is_over()) => {
                 match disturbed {
                     Disturbed::Cut => return Err(Stopped::Cut),
                     Disturbed::Silence => visit.fall_silent(),
@@ -126,12 +118,9 @@ pub(super) async fn both(visit: &mut Visit, up: &mut Way, down: &mut Way) -> Res
     while !down.is_over() {
         let (went, is_up) = tokio::select! {
             biased;
-            disturbed = visit.disturbed() => {
+            disturbed = visit.disturbed(true) => {
                 match disturbed {
-                    Disturbed::Cut => {
-                        down.break_off();
-                        return Err(Stopped::Cut);
-                    }
+                    Disturbed::Cut => return Err(Stopped::Cut),
                     Disturbed::Silence => visit.fall_silent(),
                 }
                 continue;
@@ -139,10 +128,7 @@ pub(super) async fn both(visit: &mut Visit, up: &mut Way, down: &mut Way) -> Res
             went = down.step() => (went, false),
             went = up.step() => (went, true),
         };
-        if let Err(stopped) = took(visit, went, is_up).await {
-            down.break_off();
-            return Err(stopped);
-        }
+        took(visit, went, is_up).await?;
     }
     Ok(())
 }
@@ -153,7 +139,7 @@ async fn took(visit: &mut Visit, went: Went, is_up: bool) -> Result<(), Stopped>
         Went::Read => visit.be_present().await.map_err(Stopped::Turned)?,
         Went::Took(size) if is_up => visit.moved(size, 0),
         Went::Took(size) => visit.moved(0, size),
-        Went::Over | Went::Broken => {}
+        Went::Over => {}
     }
     Ok(())
 }

@@ -19,7 +19,7 @@ use super::join::Joining;
 use super::line::{Line, Unanswered};
 use super::visit::Visit;
 use super::{Caller, head, progress};
-use crate::door::{Door, Knocked, Pass};
+use crate::door::{Admitted, Door, Knocked, Pass};
 use crate::route::{Asked, Route, Standing, Waiting};
 use crate::router::lock;
 use crate::turned::Turned;
@@ -33,6 +33,9 @@ const PAGE_AFTER: Duration = Duration::from_millis(700);
 /// How large a body may be to be kept, so that it can be said again to a worker that hung up without a word.
 const REPLAY_AT_MOST: u64 = 64 << 10;
 
+/// How long such a body may take to arrive.
+const SAID_WITHIN: Duration = Duration::from_secs(10);
+
 /// Answers a request.
 pub(super) async fn answer(caller: &Arc<Caller>, request: Request<Incoming>) -> Response<Words> {
     let (parts, body) = request.into_parts();
@@ -41,8 +44,11 @@ pub(super) async fn answer(caller: &Arc<Caller>, request: Request<Incoming>) -> 
         Ok(host) => host,
         Err(why) => return answer::bad(&why.to_string()),
     };
-    let Some(route) = caller.names.find(Some(&host)).cloned() else {
-        return answer::nobody(host.as_str());
+    let Some(route) = caller.names().find(host.as_ref()).cloned() else {
+        return match host {
+            Some(host) => answer::nobody(host.as_str()),
+            None => answer::bad("the request names no host"),
+        };
     };
     let door = caller.router.door_of(&route);
     let standing = standing(caller, &route, &parts);
@@ -51,23 +57,25 @@ pub(super) async fn answer(caller: &Arc<Caller>, request: Request<Incoming>) -> 
     }
     let asked_at = Instant::now();
     let let_in = match standing {
-        Standing::Robot => robot(&door).await.map(|()| None),
+        // What it would speak then is nobody's to read, and nobody's to end.
+        Standing::Robot if head::upgrade(&parts.headers).is_some() => Err(Turned::Dormant),
+        Standing::Robot => door.admit_robot().await.map(Admitted::Robot),
         Standing::MayWake | Standing::MayCome => {
             let may_wake = standing == Standing::MayWake;
             match enter(caller, &door, &route, may_wake, reader).await {
-                Entered::Passed(pass) => Ok(Some(pass)),
+                Entered::Passed(pass) => Ok(Admitted::Counted(pass)),
                 Entered::Turned(why) => Err(why),
                 Entered::Page(ahead) => return answer::waiting(&route, reader, ahead),
             }
         }
     };
-    let pass = match let_in {
-        Ok(pass) => pass,
+    let admitted = match let_in {
+        Ok(admitted) => admitted,
         Err(why) => return answer::turned(&route, reader, &why),
     };
-    let is_cold = pass.as_ref().is_some_and(Pass::is_cold);
+    let is_cold = matches!(&admitted, Admitted::Counted(pass) if pass.is_cold());
     let took = asked_at.elapsed();
-    let visit = Visit::new(door, Arc::clone(&route), (caller.from, standing == Standing::MayWake), pass);
+    let visit = Visit::new(door, Arc::clone(&route), (caller.from, standing == Standing::MayWake), admitted);
     // In a task of its own: the answer goes on after its head has been handed over, and a client that is gone is
     // noticed by both.
     let (tell, told) = oneshot::channel();
@@ -85,23 +93,13 @@ pub(super) async fn answer(caller: &Arc<Caller>, request: Request<Incoming>) -> 
 }
 
 fn standing(caller: &Caller, route: &Route, parts: &request::Parts) -> Standing {
-    let agent = parts.headers.get(header::USER_AGENT).and_then(|value| value.to_str().ok());
+    let agent = parts.headers.get(header::USER_AGENT).map(HeaderValue::as_bytes);
     let asked = Asked {
-        agent: agent.unwrap_or_default(),
+        agent: &String::from_utf8_lossy(agent.unwrap_or_default()),
         path: parts.uri.path(),
         token: parts.headers.get(&head::WAKE_TOKEN).map(HeaderValue::as_bytes),
     };
     route.rules.standing_of(caller.from, Some(&asked))
-}
-
-/// A robot is let through while the worker is awake.
-async fn robot(door: &Arc<Door>) -> Result<(), Turned> {
-    if door.is_awake().await {
-        Ok(())
-    } else {
-        door.turned_away();
-        Err(Turned::Dormant)
-    }
 }
 
 enum Entered {
@@ -287,8 +285,11 @@ async fn said(body: Incoming, is_unproven: bool) -> Result<Saying, Failed> {
         return Ok(Saying::Stream(body));
     }
     let limit = usize::try_from(REPLAY_AT_MOST).unwrap_or(usize::MAX);
-    let whole = Limited::new(body, limit).collect().await.map_err(|_| Failed::BadBody)?;
-    Ok(Saying::Whole(whole.to_bytes()))
+    let whole = tokio::time::timeout(SAID_WITHIN, Limited::new(body, limit).collect()).await;
+    match whole {
+        Ok(Ok(whole)) => Ok(Saying::Whole(whole.to_bytes())),
+        Ok(Err(_)) | Err(_) => Err(Failed::BadBody),
+    }
 }
 
 /// The head once more. Extensions are ours and go no further.

@@ -19,7 +19,7 @@ const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection")
 /// A request that is for nobody.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum NotForUs {
-    #[error("the request names no host, or more than one")]
+    #[error("the request names more than one host")]
     Host,
     #[error("the host is no name of a host")]
     Name,
@@ -28,7 +28,7 @@ pub(super) enum NotForUs {
 }
 
 /// Whom it is for. The name in the request line counts before the header, as HTTP has it.
-pub(super) fn host(head: &request::Parts) -> Result<HostName, NotForUs> {
+pub(super) fn host(head: &request::Parts) -> Result<Option<HostName>, NotForUs> {
     if head.method == Method::CONNECT {
         return Err(NotForUs::Connect);
     }
@@ -42,9 +42,10 @@ pub(super) fn host(head: &request::Parts) -> Result<HostName, NotForUs> {
         (Some(authority), _) if authority.as_str().contains('@') => return Err(NotForUs::Name),
         (Some(authority), _) => authority.as_str(),
         (None, Some(host)) => host.to_str().map_err(|_| NotForUs::Name)?,
-        (None, None) => return Err(NotForUs::Host),
+        // As old clients have it; where all hosts lead to one worker, that is enough.
+        (None, None) => return Ok(None),
     };
-    HostName::of_authority(text).map_err(|_| NotForUs::Name)
+    HostName::of_authority(text).map(Some).map_err(|_| NotForUs::Name)
 }
 
 /// What it wants to speak from now on, if not HTTP.
@@ -62,8 +63,10 @@ fn listed(headers: &HeaderMap) -> impl Iterator<Item = &str> {
 pub(super) fn strip(headers: &mut HeaderMap) {
     let named: Vec<HeaderName> = listed(headers).filter_map(|name| name.parse().ok()).collect();
     for name in named {
-        // What tells how the body ends is not for the client to take away.
-        if ![header::TRANSFER_ENCODING, header::CONTENT_LENGTH, header::HOST].contains(&name) {
+        // What tells how the body ends, or where the client is, is not for the client to take away.
+        let is_kept = [header::TRANSFER_ENCODING, header::CONTENT_LENGTH, header::HOST].contains(&name)
+            || name.as_str().starts_with("x-forwarded-");
+        if !is_kept {
             headers.remove(name);
         }
     }
@@ -136,11 +139,12 @@ mod tests {
     #[test]
     fn the_host_is_read_in_all_its_forms() {
         let host = |uri: &str, headers: &[(&str, &str)]| {
-            host(&head(uri, headers)).map(|host| host.as_str().to_owned())
+            host(&head(uri, headers)).map(|host| host.map(|host| host.as_str().to_owned()))
         };
-        assert_eq!(host("/", &[("host", "Web.Example.org:8080")]).as_deref(), Ok("web.example.org"));
-        assert_eq!(host("http://one/x", &[("host", "two")]).as_deref(), Ok("one"), "the line counts");
-        assert_eq!(host("/", &[]), Err(NotForUs::Host));
+        let is = |name: &str| Ok(Some(name.to_owned()));
+        assert_eq!(host("/", &[("host", "Web.Example.org:8080")]), is("web.example.org"));
+        assert_eq!(host("http://one/x", &[("host", "two")]), is("one"), "the line counts");
+        assert_eq!(host("/", &[]), Ok(None));
         assert_eq!(host("/", &[("host", "a"), ("host", "b")]), Err(NotForUs::Host));
         assert_eq!(host("/", &[("host", "a/../b")]), Err(NotForUs::Name));
         assert_eq!(host("http://me@one/", &[]), Err(NotForUs::Name));
@@ -171,8 +175,14 @@ mod tests {
 
     #[test]
     fn a_client_cannot_take_away_how_its_body_ends() {
-        let mut head =
-            head("/", &[("host", "web"), ("connection", "content-length, host"), ("content-length", "3")]);
+        let mut head = head(
+            "/",
+            &[
+                ("host", "web"),
+                ("connection", "content-length, host, x-forwarded-for"),
+                ("content-length", "3"),
+            ],
+        );
         pass_on(&mut head, [10, 0, 0, 1].into(), None);
         assert_eq!(head.headers["content-length"], "3");
         assert_eq!(head.headers["host"], "web");

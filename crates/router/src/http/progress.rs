@@ -13,9 +13,9 @@ use hyper::http::request;
 use hyper::{Method, Response};
 use tokio::time::Instant;
 
-use super::body::{Filler, Tube, Words};
+use super::body::{Filler, Piece, Tube, Words};
 use super::{Caller, answer};
-use crate::door::{Door, Knocked};
+use crate::door::{Door, Knocked, Pass};
 use crate::route::{Route, Standing};
 use crate::turned::Turned;
 
@@ -56,24 +56,21 @@ async fn tell(filler: &Filler, from: std::net::IpAddr, door: &Arc<Door>, route: 
         Standing::MayWake | Standing::MayCome => {
             let may_wake = standing == Standing::MayWake;
             let began = Instant::now();
-            let told = match door.knock(from, &route.target, may_wake, route.rules.wait_for) {
-                Knocked::Passed(pass) => Ok(pass),
-                Knocked::Turned(why) => Err(why),
-                Knocked::Waits(mut waits) => loop {
-                    let event = waiting(began.elapsed(), waits.ahead());
-                    if filler.send(Ok(Frame::data(event))).await.is_err() {
-                        return;
-                    }
-                    if let Ok(told) = tokio::time::timeout(EVERY, waits.told()).await {
-                        break told;
-                    }
-                },
+            let told = loop {
+                let knocked = door.knock(from, &route.target, may_wake, route.rules.wait_for);
+                match wait(filler, knocked, began).await {
+                    // A page has more patience than a program: it shows that it takes long.
+                    Some(Err(Turned::Late { .. })) => {}
+                    Some(told) => break told,
+                    None => return,
+                }
             };
             match told {
                 // It is held until the page has heard of it.
                 Ok(pass) => {
-                    let _ =
-                        filler.send(Ok(Frame::data(Bytes::from_static(b"event: ready\ndata: {}\n\n")))).await;
+                    let _ = filler
+                        .send(Piece::Frame(Frame::data(Bytes::from_static(b"event: ready\ndata: {}\n\n"))))
+                        .await;
                     let _ = tokio::time::timeout(LINGERS_FOR, filler.closed()).await;
                     return drop(pass);
                 }
@@ -81,8 +78,24 @@ async fn tell(filler: &Filler, from: std::net::IpAddr, door: &Arc<Door>, route: 
             }
         }
     };
-    let _ = filler.send(Ok(Frame::data(last))).await;
+    let _ = filler.send(Piece::Frame(Frame::data(last))).await;
     let _ = tokio::time::timeout(LINGERS_FOR, filler.closed()).await;
+}
+
+/// Tells how it stands until it is decided; `None`: nobody listens any more.
+async fn wait(filler: &Filler, knocked: Knocked, began: Instant) -> Option<Result<Pass, Turned>> {
+    let mut waits = match knocked {
+        Knocked::Passed(pass) => return Some(Ok(pass)),
+        Knocked::Turned(why) => return Some(Err(why)),
+        Knocked::Waits(waits) => waits,
+    };
+    loop {
+        let event = waiting(began.elapsed(), waits.ahead());
+        filler.send(Piece::Frame(Frame::data(event))).await.ok()?;
+        if let Ok(told) = tokio::time::timeout(EVERY, waits.told()).await {
+            return Some(told);
+        }
+    }
 }
 
 fn waiting(waited: Duration, ahead: usize) -> Bytes {

@@ -2,12 +2,16 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::door::{Door, Pass};
+use crate::door::{Admitted, Door, Pass, Robot};
 use crate::route::Route;
 use crate::turned::Turned;
+
+/// How soon it is looked again whether what the control plane was told holds.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// A request that was let through.
 #[derive(Debug)]
@@ -27,7 +31,7 @@ enum Presence {
     /// It has been silent for so long that it does not.
     Silent,
     /// It never does.
-    Robot,
+    Robot(Robot),
 }
 
 /// What may happen to somebody who is in.
@@ -40,25 +44,29 @@ pub(super) enum Disturbed {
 }
 
 impl Visit {
-    /// `pass`: `None` for a robot.
     pub(super) fn new(
         door: Arc<Door>,
         route: Arc<Route>,
         (from, may_wake): (IpAddr, bool),
-        pass: Option<Pass>,
+        admitted: Admitted,
     ) -> Self {
-        let presence = pass.map_or(Presence::Robot, Presence::Counted);
+        let presence = match admitted {
+            Admitted::Counted(pass) => Presence::Counted(pass),
+            Admitted::Robot(robot) => Presence::Robot(robot),
+        };
         Self { door, route, from, may_wake, presence, last_byte_at: Instant::now() }
     }
 
     /// Waits until something happens to it.
-    pub(super) async fn disturbed(&self) -> Disturbed {
+    pub(super) async fn disturbed(&self, may_fall_silent: bool) -> Disturbed {
         match &self.presence {
             Presence::Counted(pass) => {
                 let silence = async {
                     match self.door.connection_idle() {
-                        Some(idle) => tokio::time::sleep_until(self.last_byte_at + idle).await,
-                        None => std::future::pending().await,
+                        Some(idle) if may_fall_silent => {
+                            tokio::time::sleep_until(self.last_byte_at + idle).await;
+                        }
+                        Some(_) | None => std::future::pending().await,
                     }
                 };
                 tokio::select! {
@@ -68,8 +76,8 @@ impl Visit {
                 }
             }
             Presence::Silent => std::future::pending().await,
-            Presence::Robot => {
-                self.door.sleeps().await;
+            Presence::Robot(robot) => {
+                robot.cut().await;
                 Disturbed::Cut
             }
         }
@@ -90,6 +98,10 @@ impl Visit {
             self.presence = Presence::Counted(knocked.settled().await?);
         }
         if let Presence::Counted(pass) = &self.presence {
+            // The housekeeper stops what flows, a moment after what it rests on is over; this is that moment.
+            while !self.door.is_valid() {
+                tokio::time::sleep(LOOK_AGAIN).await;
+            }
             pass.flows().await;
         }
         Ok(())
@@ -104,10 +116,10 @@ impl Visit {
     }
 
     /// Enters anew: the worker did not pick up, and has to prove itself again. It counts all the while.
-    pub(super) async fn enter_again(&mut self, wait_for: std::time::Duration) -> Result<(), Turned> {
+    pub(super) async fn enter_again(&mut self, wait_for: Duration) -> Result<(), Turned> {
         self.door.doubt(&self.route.target);
-        if let Presence::Robot = self.presence {
-            return Err(Turned::Late { waited_for: std::time::Duration::ZERO });
+        if let Presence::Robot(_) = self.presence {
+            return Err(Turned::Late { waited_for: Duration::ZERO });
         }
         let knocked = self.door.knock(self.from, &self.route.target, self.may_wake, wait_for);
         self.presence = Presence::Counted(knocked.settled().await?);
@@ -118,7 +130,7 @@ impl Visit {
     pub(super) fn into_pass(self) -> Option<Pass> {
         match self.presence {
             Presence::Counted(pass) => Some(pass),
-            Presence::Silent | Presence::Robot => None,
+            Presence::Silent | Presence::Robot(_) => None,
         }
     }
 }

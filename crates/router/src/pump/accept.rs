@@ -14,6 +14,7 @@ use super::conn::{Came, Conn, Phase, Watch};
 use super::slots::Token;
 use super::way::Way;
 use super::{Adopted, Pump, With};
+use crate::door::Admitted;
 use crate::port::{Lane, Leading, Port};
 use crate::turned::Turned;
 
@@ -99,7 +100,7 @@ impl Pump {
         conn.worker = Some(worker);
         conn.phase = Phase::Flowing;
         let is_cut = pass.is_cut();
-        conn.pass = Some(pass);
+        conn.admitted = Some(Admitted::Counted(pass));
         let slot = self.conns.put(conn);
         if is_cut {
             // While they were between the two, and nobody could tell them.
@@ -113,8 +114,7 @@ impl Pump {
         Box::new(Conn {
             turn: 0,
             phase: Phase::Waiting(None),
-            pass: None,
-            is_robot: false,
+            admitted: None,
             from,
             port,
             lane,
@@ -168,7 +168,7 @@ impl Pump {
         conn.down.begin_anew(&mut self.kit);
         conn.lane.door.doubt(&conn.lane.route.target);
         conn.phase = Phase::Waiting(None);
-        let pass = conn.pass.take();
+        let admitted = conn.admitted.take();
         let waited_for = conn.lane.route.rules.wait_for;
         let is_late = now.since(conn.asked_at) >= waited_for;
         if is_late {
@@ -177,7 +177,7 @@ impl Pump {
             self.arrive(slot);
         }
         // Not before it counts at the gate again: the hold is never given back in between.
-        if let Some(pass) = pass {
+        if let Some(Admitted::Counted(pass)) = admitted {
             pass.leave(EdgeCause::Left, now);
         }
     }

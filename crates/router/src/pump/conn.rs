@@ -11,7 +11,7 @@ use rustix::net::{RecvFlags, recv, sockopt};
 use tokio::sync::oneshot;
 
 use super::way::{Kit, Ran, Stopped, Terms, Way, is_refusal};
-use crate::door::{Door, Pass};
+use crate::door::{Admitted, Door};
 use crate::port::Lane;
 use crate::queue::Ticket;
 use crate::turned::Turned;
@@ -63,10 +63,8 @@ pub(super) enum Phase {
 pub(super) struct Conn {
     pub(super) turn: u32,
     pub(super) phase: Phase,
-    /// That it counts. Not while it waits and counts at the gate, not when it has fallen silent, and never if it is
-    /// a robot's.
-    pub(super) pass: Option<Pass>,
-    pub(super) is_robot: bool,
+    /// That it was let through. Not while it waits and counts at the gate, and not when it has fallen silent.
+    pub(super) admitted: Option<Admitted>,
     pub(super) from: IpAddr,
     /// By which port it came.
     pub(super) port: u64,
@@ -199,6 +197,11 @@ impl Conn {
             return Went::Over;
         }
         if up.stopped == Stopped::HasMore || down.stopped == Stopped::HasMore { Went::Busy } else { Went::On }
+    }
+
+    /// Whether there is something that waits to be moved, and somebody who takes it.
+    pub(super) fn could_move(&self) -> bool {
+        [&self.up, &self.down].iter().any(|way| way.could_move())
     }
 
     /// What is next in a socket, without taking it: `Some(true)` bytes, `Some(false)` the end.

@@ -9,15 +9,15 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::conn::Key;
 use super::post::Post;
-use crate::door::{Door, Pass};
+use crate::door::{Admitted, Door, Pass};
 use crate::port::{Lane, Port};
 use crate::turned::Turned;
 
 /// What a pump is told.
 #[derive(Debug)]
 pub(crate) enum Letter {
-    /// Somebody at a gate may pass; `None`: uncounted.
-    Passed(Key, Option<Pass>),
+    /// Somebody at a gate may pass.
+    Passed(Key, Admitted),
     /// Somebody at a gate is turned away.
     Turned(Key, Turned),
     /// Somebody comes who was listened to elsewhere.

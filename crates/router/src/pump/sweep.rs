@@ -10,6 +10,7 @@ use super::accept::DIAL_FOR;
 use super::conn::Phase;
 use super::slots::Token;
 use super::{Pump, keepalive};
+use crate::door::Admitted;
 
 /// How often.
 const EVERY: Duration = Duration::from_secs(1);
@@ -69,7 +70,9 @@ impl Pump {
         if silent_for < idle {
             return idle.saturating_sub(silent_for);
         }
-        if let Some(pass) = conn.pass.take() {
+        if matches!(conn.admitted, Some(Admitted::Counted(_)))
+            && let Some(Admitted::Counted(pass)) = conn.admitted.take()
+        {
             conn.phase = Phase::Silent;
             pass.leave(EdgeCause::FellSilent, self.now);
         }

@@ -167,6 +167,11 @@ impl Way {
         self.end != End::Open
     }
 
+    /// Something was read that the sink did not take, and it takes again.
+    pub(super) fn could_move(&self) -> bool {
+        !self.is_full && !matches!(self.held, Held::Nothing)
+    }
+
     /// Moves what can be moved.
     pub(super) fn run(&mut self, source: &OwnedFd, sink: &OwnedFd, kit: &mut Kit, terms: Terms<'_>) -> Ran {
         let mut ran = Ran::default();

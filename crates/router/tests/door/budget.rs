@@ -46,6 +46,17 @@ fn only_so_many_come_up_at_once_and_all_have_their_turn() {
 }
 
 #[test]
+fn a_worker_that_is_awake_needs_no_turn() {
+    let bench = Bench::with(Limits { threads: 1, waking: 1, ..Limits::default() });
+    let target = program(echo);
+    let (slow, awake) = (bench.door("slow", target), bench.door("awake", target));
+    bench.plane.set("slow", |subject| (subject.is_awake, subject.wakes) = (false, false));
+    let _waits = call(&slow);
+    until("the slow one is asked for", || bench.plane.wakes("slow"), |wakes| *wakes == 1);
+    says(&mut call(&awake), "hello");
+}
+
+#[test]
 fn whoever_does_not_come_up_in_time_leaves_the_turn_to_others() {
     let bench = Bench::with(Limits { threads: 1, waking: 1, ..Limits::default() });
     let target = program(echo);

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -43,6 +44,8 @@ pub(crate) struct Plane {
     said: Mutex<Vec<Said>>,
     subjects: watch::Sender<HashMap<WorkerId, Subject>>,
     valid_until: Mutex<Timestamp>,
+    /// Those who wait for a worker to fall asleep.
+    watches: AtomicUsize,
 }
 
 pub(crate) fn id(text: &str) -> WorkerId {
@@ -59,11 +62,23 @@ impl Plane {
             said: Mutex::default(),
             subjects: watch::Sender::new(HashMap::new()),
             valid_until: Mutex::new(Timestamp::MAX),
+            watches: AtomicUsize::new(0),
         })
     }
 
     pub(crate) fn set(&self, worker: &str, change: impl FnOnce(&mut Subject)) {
         self.subjects.send_modify(|subjects| change(subjects.entry(id(worker)).or_default()));
+    }
+
+    /// It leaves the books.
+    pub(crate) fn forget(&self, worker: &str) {
+        self.subjects.send_modify(|subjects| {
+            subjects.remove(&id(worker));
+        });
+    }
+
+    pub(crate) fn watches(&self) -> usize {
+        self.watches.load(Ordering::SeqCst)
     }
 
     pub(crate) fn set_valid_until(&self, at: Timestamp) {
@@ -99,6 +114,14 @@ fn standing(subject: &Subject) -> Standing {
     Standing { is_awake: subject.is_awake, boot, connection_idle: subject.connection_idle }
 }
 
+struct Watches<'a>(&'a AtomicUsize);
+
+impl Drop for Watches<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
 impl Control for Plane {
     fn connections<'a>(&'a self, worker: &'a WorkerId, edge: Edge) -> Answer<'a, Standing> {
         lock(&self.said).push(Said::Edge(worker.clone(), edge));
@@ -131,11 +154,18 @@ impl Control for Plane {
 
     fn slept<'a>(&'a self, worker: &'a WorkerId, is_falling: bool) -> Answer<'a, Slept> {
         Box::pin(async move {
+            self.watches.fetch_add(1, Ordering::SeqCst);
+            let _watches = Watches(&self.watches);
             let mut subjects = self.subjects.subscribe();
             let is_news = |fell: &Slept| !is_falling || !matches!(fell, Slept::Falling { .. });
-            let fell =
-                subjects.wait_for(|subjects| subjects[worker].fell.as_ref().is_some_and(is_news)).await;
-            Ok(fell.expect("the plane is there")[worker].fell.expect("it was just there"))
+            let fell = subjects
+                .wait_for(|subjects| {
+                    subjects.get(worker).is_none_or(|subject| subject.fell.as_ref().is_some_and(is_news))
+                })
+                .await;
+            let subjects = fell.expect("the plane is there");
+            let subject = subjects.get(worker).ok_or(Refused::NoSuchWorker)?;
+            Ok(subject.fell.expect("it was just there"))
         })
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, anyhow};
 use drowse_core::id::WorkerId;
 use drowse_core::signal::DriverKind;
-use drowse_router::route::Target;
+use drowse_router::route::{Ready, Target};
 use drowse_router::{Leads, Names, Route};
 use drowse_server::config::{self, Config, Database, Input, Parsed, Problem, Protocol};
 use drowse_server::http::SharedPorts;
@@ -95,7 +95,10 @@ impl Settings {
         let (mut tls, mut http) = (Vec::new(), Vec::new());
         for new in &self.listed {
             let spec = &new.spec;
-            let route = |target| Arc::new(self.route(&new.id, target, spec.ready_path.as_deref()));
+            // It says in plain HTTP that it is ready, also to those who come by TLS.
+            let ready = spec.ready_path.as_ref().zip(spec.target);
+            let ready = ready.map(|(path, address)| Arc::new(Ready { address, path: path.clone() }));
+            let route = |target| Arc::new(self.route(&new.id, target, ready.clone()));
             if let Some(target) = spec.tls_target.or(spec.target) {
                 let route = route(target);
                 tls.extend(spec.sni.iter().map(|name| (name.clone(), Arc::clone(&route))));
@@ -135,8 +138,8 @@ impl Settings {
         Door { listen, leads, whose: format!("worker {worker}") }
     }
 
-    fn route(&self, worker: &WorkerId, address: SocketAddr, ready_path: Option<&str>) -> Route {
-        let target = Target { address, ready_path: ready_path.map(Arc::from) };
+    fn route(&self, worker: &WorkerId, address: SocketAddr, ready: Option<Arc<Ready>>) -> Route {
+        let target = Target { address, ready };
         Route { target, rules: self.rules.of(worker), ..Route::to(worker.clone(), address) }
     }
 }
