@@ -31,6 +31,7 @@ mod cage;
 mod calls;
 pub mod cgroup;
 mod entry;
+mod files;
 mod freeze;
 mod helper;
 mod hook;
@@ -50,6 +51,7 @@ mod watch;
 use entry::{Entry, Run, cannot, refused};
 use wait::until;
 
+pub use files::raise_file_limit;
 pub use helper::exec_helper;
 pub use thaw::{Thawed, thaw_all};
 

@@ -14,7 +14,7 @@ use super::helper::Orders;
 use super::identity::{Identity, open_pid};
 use super::record::Record;
 use super::wait::until;
-use super::{Inside, Spec, freeze, output, stop};
+use super::{Inside, Spec, files, freeze, output, stop};
 use crate::driver::{Acted, Error};
 
 /// As much of the helper's complaint as a journal can use.
@@ -51,6 +51,8 @@ pub(super) async fn start(inside: &Inside, entry: &Arc<Entry>) -> Result<Acted, 
     let pidfd = Arc::new(open_pid(pid).map_err(cannot("hold on to it"))?.ok_or(Error::Gone)?);
     // From here on the child is reaped whatever happens.
     let watched = Watched { inside, entry, pidfd: Arc::clone(&pidfd) };
+    // Before "go": the command never sees another.
+    files::give_back(pid).map_err(cannot("limit its files"))?;
 
     let identity = Identity::of_child(pid).map_err(cannot("look at it"))?;
     let record = Record::new(entry.worker.clone(), identity, inside.now(), cage.clone(), log);

@@ -83,6 +83,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let settings = Settings::load(args, args.config.clone())?;
         (Folder::open(&args.data())?, settings)
     };
+    // Each connection is two files. With fewer than there could be it works too, only for fewer at a time.
+    if let Err(error) = drowse_drivers::process::raise_file_limit() {
+        tracing::warn!("cannot open more files than usual: {error}");
+    }
     let memory = parts::open_store(&settings.config.server.database, &folder)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
