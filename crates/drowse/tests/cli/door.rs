@@ -1,6 +1,14 @@
 //! The front door with real programs on both sides, while the worker is asleep.
 
+#[path = "door/asleep.rs"]
+mod asleep;
+#[path = "door/books.rs"]
+mod books;
+#[path = "door/echo.rs"]
+mod echo;
 #[path = "door/nginx.rs"]
 mod nginx;
+#[path = "door/race.rs"]
+mod race;
 #[path = "door/tls.rs"]
 mod tls;
