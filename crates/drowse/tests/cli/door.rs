@@ -4,6 +4,8 @@
 mod asleep;
 #[path = "door/books.rs"]
 mod books;
+#[path = "door/crowd.rs"]
+mod crowd;
 #[path = "door/echo.rs"]
 mod echo;
 #[path = "door/nginx.rs"]
