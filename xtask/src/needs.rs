@@ -48,6 +48,11 @@ const PACKAGES: &[Package] = &[
         probe: &["/usr/sbin/nginx", "-v"],
         why: "a worker with HTTP and TLS behind the front door",
     },
+    Package {
+        name: "redis-server",
+        probe: &["redis-server", "--version"],
+        why: "a worker behind the front door, and its client",
+    },
     Package { name: "python3", probe: &["/usr/bin/python3", "--version"], why: "small servers as workers" },
     Package { name: "openssl", probe: &["openssl", "version"], why: "certificates for that worker" },
     Package { name: "curl", probe: &["curl", "--version"], why: "a client of that worker" },

@@ -10,6 +10,8 @@ mod crowd;
 mod echo;
 #[path = "door/nginx.rs"]
 mod nginx;
+#[path = "door/programs.rs"]
+mod programs;
 #[path = "door/race.rs"]
 mod race;
 #[path = "door/tls.rs"]
