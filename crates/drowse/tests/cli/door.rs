@@ -8,11 +8,17 @@ mod books;
 mod crowd;
 #[path = "door/echo.rs"]
 mod echo;
+#[path = "door/files.rs"]
+mod files;
+#[path = "door/hostile.rs"]
+mod hostile;
 #[path = "door/nginx.rs"]
 mod nginx;
 #[path = "door/programs.rs"]
 mod programs;
 #[path = "door/race.rs"]
 mod race;
+#[path = "door/silence.rs"]
+mod silence;
 #[path = "door/tls.rs"]
 mod tls;
