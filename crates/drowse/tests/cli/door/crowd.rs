@@ -78,7 +78,13 @@ fn a_hundred_frozen_workers_that_are_wanted_at_once_all_answer() {
         })
         .collect();
     let mut up = folder.up(&["--quiet"]);
-    until("all sleep", || sleepers.iter().all(|sleeper| sleeper.status(&up) == "paused"));
+    let asleep = || {
+        let answer = folder.api(&up).send("GET", "/api/v1/workers?status=paused", "");
+        let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
+        let page: serde_json::Value = serde_json::from_str(body).expect("JSON");
+        page["workers"].as_array().map_or(0, Vec::len)
+    };
+    until("all sleep", || asleep() == WORKERS);
     up.signal("-STOP");
     let mut streams = Vec::new();
     for sleeper in &sleepers {
