@@ -11,6 +11,7 @@ mod ci;
 mod explore;
 mod needs;
 mod probe_api;
+mod race;
 mod reference;
 mod step;
 mod test;
@@ -30,6 +31,7 @@ usage: cargo xtask COMMAND
   gen [--check]        write the generated files; --check only says which are stale
   explore FIRST COUNT  run the property tests from other seeds than the usual one
   probe-api [EXAMPLES] run schemathesis against the API of a running drowse (a CI step)
+  race [CYCLES]        people who come just when a worker falls asleep, 20000 times unless said otherwise
   bench NAME [OPTION...]  run a benchmark and refresh docs/benchmarks/NAME.md (names: core, fleet, restart,
                        router, wake); with options for it, such as --rounds 2, only show what it measures
 ";
@@ -66,6 +68,11 @@ fn run(args: &[&str]) -> anyhow::Result<()> {
         ["probe-api", examples] => match examples.parse() {
             Ok(examples) => probe_api::run(&Workspace::find()?, Some(examples)),
             Err(_) => bail!("EXAMPLES is a whole number, found `{examples}`\n\n{USAGE}"),
+        },
+        ["race"] => race::run(&Workspace::find()?, race::CYCLES),
+        ["race", cycles] => match cycles.parse() {
+            Ok(cycles) => race::run(&Workspace::find()?, cycles),
+            Err(_) => bail!("CYCLES is a whole number, found `{cycles}`\n\n{USAGE}"),
         },
         ["bench"] => bail!("which benchmark?\n\n{USAGE}"),
         ["bench", name, options @ ..] => match options {

@@ -55,6 +55,12 @@ const PACKAGES: &[Package] = &[
     },
     Package { name: "chromium", probe: &["chromium", "--version"], why: "a real browser for the pages" },
     Package { name: "chromium-driver", probe: &["chromedriver", "--version"], why: "steers that browser" },
+    Package {
+        name: "redis-server",
+        probe: &["redis-server", "--version"],
+        why: "a worker behind the front door, and its client",
+    },
+    Package { name: "python3", probe: &["/usr/bin/python3", "--version"], why: "small servers as workers" },
     Package { name: "openssl", probe: &["openssl", "version"], why: "certificates for that worker" },
     Package { name: "curl", probe: &["curl", "--version"], why: "a client of that worker" },
     Package {

@@ -44,6 +44,7 @@ mod record;
 mod sockets;
 mod spawn;
 mod stop;
+mod tables;
 mod thaw;
 mod wait;
 mod watch;
@@ -132,6 +133,7 @@ pub(crate) struct Inside {
     clock: Now,
     hints: Arc<Hints>,
     watch: watch::Watch,
+    tables: tables::Tables,
 }
 
 impl Inside {
@@ -163,6 +165,7 @@ impl ProcessDriver {
         let hints = Arc::new(Hints::default());
         let watch = watch::Watch::start(Arc::clone(&hints), Arc::clone(&config.now), config.log_limit)
             .map_err(OpenError::Watch)?;
+        let tables = tables::Tables::start(Arc::clone(&config.now)).map_err(OpenError::Watch)?;
         let inside = Inside {
             helper: config.helper,
             freezer: found.freezer.clone(),
@@ -170,6 +173,7 @@ impl ProcessDriver {
             clock: config.now,
             hints,
             watch,
+            tables,
         };
         Ok(Self { inside, folder, found, entries: Mutex::default() })
     }

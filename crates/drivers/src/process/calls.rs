@@ -1,7 +1,7 @@
 //! The calls of a [`Driver`], each within its budget and, if it acts, in its turn.
 //!
-//! Looks and reads only touch `/proc` and cgroups, which are memory: they are over in microseconds and need
-//! neither a budget nor another thread.
+//! Looks only touch `/proc` and cgroups, which are memory: they are over in microseconds and need neither a budget
+//! nor another thread. So do reads, but for the sockets of the machine, which `tables` reads.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -106,8 +106,16 @@ impl Driver for ProcessDriver {
         }))
     }
 
-    fn read<'a>(&'a self, worker: &'a WorkerId, wanted: Wanted<'a>, _: Duration) -> Answer<'a, Measures> {
-        Box::pin(async move { read::read(&self.inside, &*self.entry(worker)?, wanted) })
+    fn read<'a>(
+        &'a self,
+        worker: &'a WorkerId,
+        wanted: Wanted<'a>,
+        within: Duration,
+    ) -> Answer<'a, Measures> {
+        Box::pin(bounded(
+            within,
+            async move { read::read(&self.inside, &*self.entry(worker)?, wanted).await },
+        ))
     }
 
     fn run_hook<'a>(&'a self, worker: &'a WorkerId, hook: Hook<'a>, within: Duration) -> Answer<'a, HookEnd> {

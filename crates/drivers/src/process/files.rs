@@ -4,7 +4,10 @@
 //! Every connection through the front door is two files, and the usual soft limit is low. It is low for a reason:
 //! programs that use `select` break above it, so nobody is given more than they would have had without Drowse.
 
-use std::io;
+use std::ffi::OsString;
+use std::io::{self, Write as _};
+use std::os::unix::process::CommandExt as _;
+use std::process::{Command, ExitCode};
 use std::sync::OnceLock;
 
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit, setrlimit};
@@ -24,7 +27,7 @@ pub fn raise_file_limit() -> io::Result<()> {
     Ok(())
 }
 
-/// Gives a child what it would have had.
+/// Gives a child what it would have had. For one that waits: before its command runs.
 pub(super) fn give_back(child: i32) -> io::Result<()> {
     let Some(before) = BEFORE.get() else { return Ok(()) };
     match prlimit(Pid::from_raw(child), Resource::Nofile, *before) {
@@ -32,4 +35,37 @@ pub(super) fn give_back(child: i32) -> io::Result<()> {
         Ok(_) | Err(rustix::io::Errno::SRCH) => Ok(()),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Selects this among what the helper can do.
+pub(super) const FLAG: &str = "--files";
+
+/// What it says when it cannot.
+const CANNOT: &str = "drowse: cannot run it: ";
+
+/// A command with as many files as it would have had: it begins as the helper, which gives the rest back.
+pub(super) fn command(helper: &[OsString], program: &str) -> Command {
+    let soft = BEFORE.get().and_then(|before| before.current);
+    let ([own, leading @ ..], Some(soft)) = (helper, soft) else { return Command::new(program) };
+    let mut command = Command::new(own);
+    command.args(leading).args([FLAG, &soft.to_string(), program]);
+    command
+}
+
+/// Becomes such a command. Returns only if that failed.
+pub(super) fn become_command(mut args: impl Iterator<Item = OsString>) -> ExitCode {
+    let soft = args.next().and_then(|soft| soft.to_str()?.parse().ok());
+    let (Some(soft), Some(program)) = (soft, args.next()) else { return ExitCode::from(127) };
+    let limit = Rlimit { current: Some(soft), ..getrlimit(Resource::Nofile) };
+    let error = match setrlimit(Resource::Nofile, limit) {
+        Ok(()) => Command::new(program).args(args).exec(),
+        Err(error) => error.into(),
+    };
+    let _ = writeln!(io::stderr(), "{CANNOT}{error}");
+    ExitCode::from(127)
+}
+
+/// Why it could not become the command, by what it left: its exit code and its last words.
+pub(super) fn why_not(code: i32, words: &str) -> Option<&str> {
+    words.trim_end().strip_prefix(CANNOT).filter(|_| code == 127)
 }

@@ -25,7 +25,7 @@ use std::process::{Command, ExitCode};
 
 use rustix::io::fcntl_dupfd_cloexec;
 
-use super::output;
+use super::{files, output};
 
 /// What the helper is to do.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -80,7 +80,11 @@ impl Orders {
 pub fn exec_helper(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     // As in a shell: 127 if it cannot be found or run.
     let failed = ExitCode::from(127);
-    let Some(orders) = Orders::from_args(args.into_iter()) else {
+    let mut args = args.into_iter().peekable();
+    if args.next_if(|flag| flag == files::FLAG).is_some() {
+        return files::become_command(args);
+    }
+    let Some(orders) = Orders::from_args(args) else {
         let _ = writeln!(io::stderr(), "this is started by Drowse itself and by nobody else");
         return failed;
     };

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::Arc;
 
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -29,14 +29,15 @@ pub(super) async fn run(inside: &Inside, entry: &Entry, hook: Hook<'_>) -> Resul
     let too = log.try_clone().map_err(refused("write the hook's output"))?;
 
     let spec = entry.lock().spec.clone();
-    let mut command = Command::new(program);
+    let mut command = files::command(&inside.helper, program);
     command.args(args).process_group(0).stdin(Stdio::null()).stdout(log).stderr(too);
     spawn::environment(&mut command, entry, &spec);
     if let Some(dir) = &spec.dir {
         command.current_dir(dir);
     }
-    let child =
-        command.spawn().map_err(|error| Error::refused(format!("cannot run the hook {program}: {error}")))?;
+    let cannot_run =
+        |error: &dyn std::fmt::Display| Error::refused(format!("cannot run the hook {program}: {error}"));
+    let child = command.spawn().map_err(|error| cannot_run(&error))?;
     let pid = i32::try_from(child.id()).expect("the kernel's pids are positive and small");
     let pidfd = Arc::new(open_pid(pid).map_err(cannot("hold on to the hook"))?.ok_or(Error::Gone)?);
     let running = Running { inside, pid: Pid::from_raw(pid), pidfd };
@@ -52,7 +53,11 @@ pub(super) async fn run(inside: &Inside, entry: &Entry, hook: Hook<'_>) -> Resul
     .await?;
     running.let_go();
     let code = ended.flatten().ok_or_else(|| Error::refused("somebody else took the hook's exit code"))?;
-    Ok(HookEnd { code, output: output::tail(&path, LONGEST_OUTPUT).unwrap_or_default() })
+    let output = output::tail(&path, LONGEST_OUTPUT).unwrap_or_default();
+    if let Some(error) = files::why_not(code, &output) {
+        return Err(cannot_run(&error));
+    }
+    Ok(HookEnd { code, output })
 }
 
 /// A hook that has not ended. Whoever stops waiting for it ends it.

@@ -11,7 +11,7 @@ use super::{Inside, network, sockets};
 use crate::driver::{Error, Measure, Measures, Wanted};
 
 /// Each value on its own: one that cannot be read is unknown and does not spoil the others.
-pub(super) fn read(inside: &Inside, entry: &Entry, wanted: Wanted<'_>) -> Result<Measures, Error> {
+pub(super) async fn read(inside: &Inside, entry: &Entry, wanted: Wanted<'_>) -> Result<Measures, Error> {
     let seen = entry.look(inside.now())?;
     let (main, cage) = match (seen.power, entry.whereabouts()) {
         (Power::Gone, _) => return Err(Error::Gone),
@@ -39,7 +39,8 @@ pub(super) fn read(inside: &Inside, entry: &Entry, wanted: Wanted<'_>) -> Result
             measures.set(Signal::Processes, level(Ok(pids.len() as u64), at));
         }
         if wanted.wants(Signal::Tcp) {
-            measures.set(Signal::Tcp, level(sockets::established(&pids, wanted.routed_ports), at));
+            let sockets = sockets::established(&inside.tables, &pids, wanted.routed_ports);
+            measures.set(Signal::Tcp, level(sockets.await, at));
         }
     }
     Ok(measures)

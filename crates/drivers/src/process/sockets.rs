@@ -10,10 +10,11 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use super::proc::is_no_process;
+use super::tables::Tables;
 
 /// One line of `/proc/net/tcp` or `tcp6`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Socket {
+pub(crate) struct Socket {
     local: SocketAddr,
     remote: SocketAddr,
     is_established: bool,
@@ -21,6 +22,11 @@ struct Socket {
 }
 
 impl Socket {
+    #[cfg(test)]
+    pub(crate) fn is_to(&self, remote: SocketAddr) -> bool {
+        self.remote == remote
+    }
+
     fn counts(&self, routed_ports: &[u16]) -> bool {
         let is_loopback = |address: SocketAddr| address.ip().to_canonical().is_loopback();
         self.is_established
@@ -65,7 +71,7 @@ fn parse_address(text: &str) -> Option<SocketAddr> {
 
 /// How many connections these processes hold. They are taken to share one network namespace, that of
 /// the first.
-pub(crate) fn established(pids: &[i32], routed_ports: &[u16]) -> io::Result<u64> {
+pub(crate) async fn established(tables: &Tables, pids: &[i32], routed_ports: &[u16]) -> io::Result<u64> {
     let mut inodes = BTreeSet::new();
     for pid in pids {
         match socket_inodes(*pid, &mut inodes) {
@@ -76,17 +82,22 @@ pub(crate) fn established(pids: &[i32], routed_ports: &[u16]) -> io::Result<u64>
     if inodes.is_empty() {
         return Ok(0);
     }
-    let mut count = 0;
+    let sockets = tables.read(pids).await?;
+    let ours = sockets.iter().filter(|socket| inodes.contains(&socket.inode) && socket.counts(routed_ports));
+    Ok(ours.count() as u64)
+}
+
+/// All that these processes see, whosever they are. It takes long: see [`Tables`].
+pub(super) fn read_all(pids: &[i32]) -> io::Result<Vec<Socket>> {
+    let mut all = Vec::new();
     for table in ["tcp", "tcp6"] {
         let text = read_table(pids, table)?;
         let sockets = parse(&text).ok_or_else(|| {
             io::Error::new(io::ErrorKind::InvalidData, format!("/proc/net/{table} is not as expected"))
         })?;
-        let ours =
-            sockets.iter().filter(|socket| inodes.contains(&socket.inode) && socket.counts(routed_ports));
-        count += ours.count() as u64;
+        all.extend(sockets);
     }
-    Ok(count)
+    Ok(all)
 }
 
 /// Any member will do, and any may end meanwhile. A kernel without IPv6 has no `tcp6`.
@@ -152,15 +163,16 @@ mod tests {
         assert_eq!(parse(""), Some(vec![]));
     }
 
-    #[test]
-    fn our_own_loopback_connection_is_seen_and_not_counted() {
+    #[tokio::test]
+    async fn our_own_loopback_connection_is_seen_and_not_counted() {
+        let tables = Tables::start(std::sync::Arc::new(|| drowse_core::Timestamp::from_micros(0))).unwrap();
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let stream = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let pid = i32::try_from(std::process::id()).expect("a pid fits");
         let mut inodes = BTreeSet::new();
         socket_inodes(pid, &mut inodes).unwrap();
         assert!(inodes.len() >= 2, "{inodes:?}");
-        assert_eq!(established(&[pid], &[]).unwrap(), 0);
+        assert_eq!(established(&tables, &[pid], &[]).await.unwrap(), 0);
         drop(stream);
     }
 }

@@ -112,7 +112,12 @@ fn command(inside: &Inside, entry: &Entry, spec: &Spec, orders: &Orders) -> Comm
 /// The worker's environment: ours without our own settings and secrets, then its own.
 pub(super) fn environment(command: &mut Command, entry: &Entry, spec: &Spec) {
     for (name, _) in std::env::vars_os() {
-        if name.as_encoded_bytes().starts_with(b"DROWSE_") {
+        let name_bytes = name.as_encoded_bytes();
+        // What systemd says to us is not for them either.
+        if name_bytes.starts_with(b"DROWSE_")
+            || name_bytes.starts_with(b"LISTEN_")
+            || [&b"NOTIFY_SOCKET"[..], b"WATCHDOG_USEC", b"WATCHDOG_PID"].contains(&name_bytes)
+        {
             command.env_remove(name);
         }
     }

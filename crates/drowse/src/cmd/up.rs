@@ -24,6 +24,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 
+use api::Api;
 use folder::Folder;
 use inherit::Inherited;
 use settings::Settings;
@@ -88,42 +89,47 @@ impl Args {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     write_log();
-    let mut inherited = Inherited::from_systemd()?;
-    let (folder, settings) = if args.demo {
+    let inherited = Inherited::from_systemd()?;
+    if args.demo {
         let folder = Folder::open(&args.data())?;
         let file = demo::write_config(&folder, args.listen)?;
-        let settings = Settings::load(args, Some(file))?;
-        (folder, settings)
-    } else {
-        let settings = Settings::load(args, args.config.clone())?;
-        let former = if args.take_over { handover::take_over(&args.data())? } else { None };
-        let folder = if let Some(former) = former {
-            inherited = former;
-            output::talk("drowse: the ports are ours; waiting for the other to end\n");
-            Folder::open_when_free(&args.data(), TAKE_OVER_FOR)?
-        } else {
-            Folder::open(&args.data())?
-        };
-        (folder, settings)
+        run_in(args, &folder, Settings::load(args, Some(file))?, inherited)?;
+        demo::clear(folder);
+        return Ok(ExitCode::SUCCESS);
+    }
+    let settings = Settings::load(args, args.config.clone())?;
+    // Before another is asked to go for it.
+    Api::check(settings.config.server.listen, args.plain_http)?;
+    let former = if args.take_over { handover::take_over(&args.data())? } else { None };
+    let Some(former) = former else {
+        run_in(args, &Folder::open(&args.data())?, settings, inherited)?;
+        return Ok(ExitCode::SUCCESS);
     };
+    output::talk("drowse: the ports are ours; waiting for the other to end\n");
+    let folder = Folder::open_when_free(&args.data(), TAKE_OVER_FOR)?;
+    let outcome = run_in(args, &folder, settings, former);
+    if outcome.is_err() {
+        // The other one left frozen what was, because this one would wake it.
+        life::thaw_anyway(folder.path());
+    }
+    outcome.map(|()| ExitCode::SUCCESS)
+}
+
+fn run_in(args: &Args, folder: &Folder, settings: Settings, inherited: Inherited) -> anyhow::Result<()> {
     // Each connection is two files. With fewer than there could be it works too, only for fewer at a time.
     if let Err(error) = drowse_drivers::process::raise_file_limit() {
         tracing::warn!("cannot open more files than usual: {error}");
     }
-    let memory = parts::open_store(&settings.config.server.database, &folder)?;
+    let memory = parts::open_store(&settings.config.server.database, folder)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .context("cannot start the threads that Drowse runs on")?;
     // It stays here: a connection to PostgreSQL must not be closed by a thread of the runtime.
-    let outcome = runtime.block_on(life::live(args, &folder, settings, &memory, inherited));
+    let outcome = runtime.block_on(life::live(args, folder, settings, &memory, inherited));
     runtime.shutdown_timeout(Duration::from_secs(1));
     drop(memory);
-    outcome?;
-    if args.demo {
-        demo::clear(folder);
-    }
-    Ok(ExitCode::SUCCESS)
+    outcome
 }
 
 /// What goes wrong behind the scenes goes to stderr, in lines that say when, how bad and what.

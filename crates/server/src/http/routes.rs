@@ -92,8 +92,8 @@ pub const ROUTES: &[Route] = &[
     open("/readyz"),
     route(Method::GET, "/", LOOK),
     route(Method::GET, "/wake/{id}", LOOK),
-    // No more than a connection can do, and everybody who may look may connect.
-    route(Method::POST, "/wake/{id}", LOOK),
+    // Whoever only looks may be one of those who may not wake it by a connection either.
+    route(Method::POST, "/wake/{id}", ACT),
     open("/docs"),
     open("/openapi.json"),
     open(USED_UP),

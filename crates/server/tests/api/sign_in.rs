@@ -83,7 +83,7 @@ fn a_person_gets_a_new_link_with_their_own_role() {
 fn a_page_wakes_a_worker_and_a_look_at_it_does_not() {
     let rig = Rig::new();
     rig.worker("web");
-    let path = rig.runtime.block_on(rig.state.login_path("vera", Role::Viewer)).unwrap();
+    let path = rig.runtime.block_on(rig.state.login_path("vera", Role::Operator)).unwrap();
     let cookie = cookie(&rig.send("GET", &path, &[], &[]));
     let url = rig.url();
     let headers = [("cookie", cookie.as_str()), ("origin", url.as_str()), ("sec-fetch-site", "same-origin")];

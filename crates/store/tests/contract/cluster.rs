@@ -143,7 +143,7 @@ impl Drop for Cluster {
 }
 
 /// An initialised data folder to be copied, made once for the checkout.
-fn template() -> PathBuf {
+pub(crate) fn template() -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     fs::create_dir_all(folder).unwrap();
     let template = folder.join("postgres-template-2");
@@ -178,7 +178,7 @@ fn template() -> PathBuf {
 }
 
 /// PostgreSQL refuses to run as root.
-fn as_postgres(program: &str) -> Command {
+pub(crate) fn as_postgres(program: &str) -> Command {
     if is_root() {
         let mut command = Command::new("runuser");
         command.args(["-u", "postgres", "--", program]);
@@ -196,7 +196,7 @@ fn is_root() -> bool {
 }
 
 /// Debian keeps the server's programs beside the path, by version.
-fn programs() -> PathBuf {
+pub(crate) fn programs() -> PathBuf {
     let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let newest = versions
         .map(|entry| entry.path().join("bin"))

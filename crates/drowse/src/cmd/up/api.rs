@@ -39,12 +39,7 @@ impl Api {
         is_plain_allowed: bool,
         inherited: &mut Inherited,
     ) -> anyhow::Result<Self> {
-        if !listen.ip().is_loopback() && !is_plain_allowed {
-            bail!(
-                "{listen} is reachable from other machines and speaks plain HTTP, which anybody on the way can \
-                 read; listen on 127.0.0.1, or insist with --plain-http"
-            );
-        }
+        Self::check(listen, is_plain_allowed)?;
         let listener = match inherited.take(listen) {
             Some(ours) => ours.set_nonblocking(true).and_then(|()| TcpListener::from_std(ours)),
             None => TcpListener::bind(listen).await,
@@ -53,6 +48,17 @@ impl Api {
             listener.map_err(|error| in_use(error, listen, "the API; choose another with --listen"))?;
         let address = listener.local_addr().context("the API has no address")?;
         Ok(Self { listener, address })
+    }
+
+    /// Whether it may be opened there.
+    pub(super) fn check(listen: SocketAddr, is_plain_allowed: bool) -> anyhow::Result<()> {
+        if !listen.ip().is_loopback() && !is_plain_allowed {
+            bail!(
+                "{listen} is reachable from other machines and speaks plain HTTP, which anybody on the way can \
+                 read; listen on 127.0.0.1, or insist with --plain-http"
+            );
+        }
+        Ok(())
     }
 
     /// The port itself, for whoever takes it over.

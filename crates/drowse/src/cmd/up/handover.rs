@@ -4,12 +4,13 @@
 //! ```text
 //!   new                                   old
 //!    │── connects to `handover` ─────────▶│
-//!    │◀───────── all ports ───────────────│  lets nobody in any more
+//!    │◀───────── all ports ───────────────│
+//!    │── has them ───────────────────────▶│  lets nobody in any more
 //!    │  waits for the lock                │  answers those who are in, ends, lets go of the lock
 //!    │  starts as always ◀────────────────┘
 //! ```
 
-use std::io::{self, IoSlice, IoSliceMut, Write as _};
+use std::io::{self, IoSlice, IoSliceMut, Read as _, Write as _};
 use std::mem::MaybeUninit;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
@@ -38,6 +39,7 @@ const WITHIN: Duration = Duration::from_secs(10);
 
 const PORTS: u8 = b'P';
 const END: u8 = b'.';
+const HAVE: u8 = b'K';
 
 /// Where the next Drowse asks for the ports.
 #[derive(Debug)]
@@ -97,7 +99,12 @@ pub(super) fn send(mut stream: &UnixStream, ports: &[OwnedFd]) -> io::Result<()>
         }
         sendmsg(stream, &[IoSlice::new(&[PORTS])], &mut message, SendFlags::NOSIGNAL)?;
     }
-    stream.write_all(&[END])
+    stream.write_all(&[END])?;
+    // Only whoever has them says so: without that word nothing is given away.
+    stream.set_read_timeout(Some(WITHIN))?;
+    let mut word = [0];
+    stream.read_exact(&mut word)?;
+    if word == [HAVE] { Ok(()) } else { Err(io::Error::other("the other one does not want them")) }
 }
 
 fn receive(stream: &UnixStream) -> anyhow::Result<Inherited> {
@@ -138,6 +145,8 @@ pub(super) fn take_over(folder: &Path) -> anyhow::Result<Option<Inherited>> {
         Err(error) => return Err(error).with_context(|| format!("cannot ask at {}", path.display())),
     };
     let inherited = receive(&stream).context("cannot take over from the Drowse that runs")?;
+    let confirmed = (&stream).write_all(&[HAVE]);
+    confirmed.context("cannot take over from the Drowse that runs")?;
     Ok(Some(inherited))
 }
 
@@ -152,12 +161,22 @@ mod tests {
         let files: Vec<OwnedFd> = ports.iter().map(|port| port.try_clone().unwrap().into()).collect();
         let sending = std::thread::spawn(move || send(&ours, &files).unwrap());
         let mut inherited = receive(&theirs).unwrap();
+        (&theirs).write_all(&[HAVE]).unwrap();
         sending.join().unwrap();
         for port in &ports {
             let address = port.local_addr().unwrap();
             assert_eq!(inherited.take(address).unwrap().local_addr().unwrap(), address);
         }
         assert!(inherited.left().is_empty());
+    }
+
+    #[test]
+    fn without_a_word_that_they_arrived_nothing_is_given_away() {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let port: OwnedFd = TcpListener::bind("127.0.0.1:0").unwrap().into();
+        let receiving = std::thread::spawn(move || drop(receive(&theirs)));
+        send(&ours, &[port]).unwrap_err();
+        receiving.join().unwrap();
     }
 
     #[test]

@@ -318,7 +318,7 @@ impl Life<'_> {
     }
 }
 
-fn thaw_anyway(data: &Path) {
+pub(super) fn thaw_anyway(data: &Path) {
     match drowse_drivers::process::thaw_all(data) {
         Ok(thawed) => {
             for worker in thawed.iter().filter(|worker| !matches!(worker.outcome, Ok(false))) {

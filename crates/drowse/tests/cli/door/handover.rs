@@ -5,6 +5,7 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use super::super::text;
 use super::super::up::running::{Folder, free_port, get, pid_in};
 
 #[test]
@@ -56,6 +57,25 @@ fn a_planned_restart_refuses_nobody() {
     new.wait_for("drowse: another takes over");
     third.wait_for("drowse: up at http://127.0.0.1:");
     assert_eq!(pid_in(&get(ports.door, "/")), pid);
+}
+
+#[test]
+fn a_take_over_that_cannot_work_leaves_nothing_frozen() {
+    let folder = Folder::new();
+    let ports = folder.worker("web", "2s");
+    let mut old = folder.up(&[]);
+    old.wait_for_all("web paused: idle for 2s");
+    let failed = folder.fails(&["--take-over", "--listen", "0.0.0.0:0"]);
+    assert!(text(&failed.stderr).contains("--plain-http"), "{}", text(&failed.stderr));
+    // Nothing has changed.
+    pid_in(&get(ports.door, "/"));
+    old.wait_for("web running again: wake, by connection");
+    // What fails later leaves nothing frozen that nobody would wake.
+    old.wait_for("web paused");
+    let nowhere = "sqlite:///proc/none/x.db";
+    let failed = folder.fails(&["--take-over", "--listen", "127.0.0.1:0", "--database", nowhere]);
+    old.wait_for("drowse: another takes over");
+    assert!(text(&failed.stderr).contains("drowse: web: thawed"), "{}", text(&failed.stderr));
 }
 
 #[test]

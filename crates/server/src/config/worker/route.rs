@@ -123,7 +123,7 @@ pub(in super::super) const FIELDS: &[Field] = &[
         expected: "a path such as \"/healthz\"",
         preset: Preset::Absent("ready when a connection stands"),
         sample: "\"/healthz\"",
-        describe: "After a wake nobody is let through before a GET of this is answered with 2xx or 3xx.",
+        describe: "After a wake nobody is let through before a GET of this at `target`, in plain HTTP, is answered with 2xx or 3xx.",
     },
 ];
 
@@ -168,8 +168,12 @@ impl<'a> Led<'a> {
         }
         let rule = "needs target beside it: where the worker answers";
         let has_target = section.has("target");
-        let missing =
-            [("listen", has_target), ("sni", has_target || section.has("tls_target")), ("host", has_target)];
+        let missing = [
+            ("listen", has_target),
+            ("sni", has_target || section.has("tls_target")),
+            ("host", has_target),
+            ("ready_path", has_target),
+        ];
         for (field, has_target) in missing {
             if section.has(field) && !has_target {
                 report.add(&section.span_of(field), field, Fault::rule(rule));
