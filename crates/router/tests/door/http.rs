@@ -295,6 +295,7 @@ fn a_robot_ends_when_the_worker_sleeps() {
     let bench = Bench::new();
     let robots = Robots { paths: vec!["/*".to_owned()], ..Robots::default() };
     let door = web(&bench, &Rules { robots, ..Rules::default() }, |mut stream| {
+        let _ = stream.read(&mut [0; 1024]);
         stream.write_all(b"HTTP/1.1 200 OK\r\n\r\nfor ever").unwrap();
         // Until we hang up.
         let _ = stream.read_to_end(&mut Vec::new());
