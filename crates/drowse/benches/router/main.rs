@@ -45,7 +45,7 @@ fn main() {
     ];
     note(&format!(
         "Medians of {rounds} rounds. Proxies have one thread on a core of their own, clients and backends share \
-         another. haproxy splices and has pipes of 1 MiB, nginx buffers of 64 KiB. Answers have a body of 1 KiB; \
+         another. haproxy and nginx have buffers of 64 KiB. Answers have a body of 1 KiB; \
          64 clients keep their connections, or 32 make one for each request; bulk is one stream of iperf3."
     ));
     let runs = measure(&proxies, rounds);

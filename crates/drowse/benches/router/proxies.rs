@@ -57,11 +57,12 @@ impl Proxy {
         })
     }
 
+    /// With larger buffers, which cost it less for each byte than its usual ones and than splicing do.
     pub(crate) fn haproxy(backends: &Backends, folder: &Path) -> Self {
         let doors = [free_address(), free_address()];
         let mut text = String::from(
-            "global\n nbthread 1\n maxconn 2000\n tune.pipesize 1048576\n\
-             defaults\n mode tcp\n option splice-auto\n option tcp-smart-accept\n option tcp-smart-connect\n \
+            "global\n nbthread 1\n maxconn 2000\n tune.bufsize 65536\n\
+             defaults\n mode tcp\n option tcp-smart-accept\n option tcp-smart-connect\n \
              timeout connect 5s\n timeout client 1h\n timeout server 1h\n backlog 4096\n",
         );
         for (name, door, target) in [("web", doors[0], backends.web), ("bulk", doors[1], backends.bulk)] {
