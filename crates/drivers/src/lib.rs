@@ -6,15 +6,18 @@
 //!
 //! - [`driver`]: the trait and its vocabulary
 //! - [`hint`]: what a driver says unasked
+//! - [`docker`]: containers of a Docker engine
 //! - [`process`]: plain processes on this machine
 //! - [`sim`]: a seeded world without real time, for simulations and tests
 
+pub mod docker;
 pub mod driver;
 pub mod hint;
 pub mod process;
 pub mod sim;
 
 pub use driver::{
-    Acted, Answer, Driver, Error, Hook, HookEnd, Measure, Measures, Seen, Spec, Stop, Terminate, Wanted,
+    Acted, Answer, Driver, Error, Found, Hook, HookEnd, Measure, Measures, Seen, Spec, Stop, Terminate,
+    Wanted,
 };
 pub use hint::Hint;

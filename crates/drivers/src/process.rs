@@ -51,6 +51,7 @@ use entry::{Entry, Run, cannot, refused};
 use wait::until;
 
 pub use helper::exec_helper;
+pub(crate) use sockets::established;
 pub use thaw::{Thawed, thaw_all};
 
 /// A worker's command.
