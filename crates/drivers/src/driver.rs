@@ -308,6 +308,17 @@ pub trait Driver: Send + Sync + Debug {
     /// Runs a hook to its end. One that does not end in time is killed, and that is [`Error::TimedOut`].
     fn run_hook<'a>(&'a self, worker: &'a WorkerId, hook: Hook<'a>, within: Duration) -> Answer<'a, HookEnd>;
 
+    /// Where a port of a worker is found, as it was last looked at; `None` while nobody can say. Whoever has an address
+    /// that never changes need not be asked.
+    fn locate<'a>(
+        &'a self,
+        _worker: &'a WorkerId,
+        _port: u16,
+        _within: Duration,
+    ) -> Answer<'a, Option<SocketAddr>> {
+        Box::pin(async { Ok(None) })
+    }
+
     /// Everybody who asks to be looked after, by what this driver calls a filter. All or an error: who is missing from
     /// an answer is not there.
     fn discover<'a>(&'a self, _filter: &'a str, _within: Duration) -> Answer<'a, Vec<Found>> {

@@ -16,6 +16,7 @@ mod check;
 mod effects;
 mod freeze;
 mod hints;
+mod locate;
 mod queue;
 mod recover;
 mod signals;

@@ -1,6 +1,7 @@
 //! The calls of a [`Driver`], each within its budget and, if it acts, in its turn.
 
 use std::future::Future;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::time::Duration;
 
@@ -119,6 +120,22 @@ impl Driver for DockerDriver {
 
     fn discover<'a>(&'a self, filter: &'a str, within: Duration) -> Answer<'a, Vec<Found>> {
         Box::pin(bounded(within, discover::discover(&self.inside, filter)))
+    }
+
+    fn locate<'a>(
+        &'a self,
+        worker: &'a WorkerId,
+        port: u16,
+        within: Duration,
+    ) -> Answer<'a, Option<SocketAddr>> {
+        Box::pin(bounded(within, async move {
+            let entry = self.entry(worker)?;
+            let look = match entry.last() {
+                Some(look) => look,
+                None => entry.look(&self.inside).await?,
+            };
+            Ok(look.at(port))
+        }))
     }
 
     fn next_hint(&self) -> Pin<Box<dyn Future<Output = Hint> + Send + '_>> {

@@ -7,7 +7,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Mutex, PoisonError};
 
-use bollard::models::{ContainerInspectResponse, ContainerSummary, PortBinding};
+use bollard::models::{
+    ContainerInspectResponse, ContainerSummary, EndpointSettings, HostConfig, PortBinding,
+};
 
 use super::{Container, Inside, Spec};
 use crate::driver::{self, Error, Found};
@@ -53,14 +55,12 @@ fn describe(one: &ContainerSummary, id: &str, fixed: Fixed) -> Found {
     // Links of other containers are names too; they have a second slash.
     let name = names.iter().filter_map(|name| name.strip_prefix('/')).find(|name| !name.contains('/'));
     let networks = one.network_settings.as_ref().and_then(|settings| settings.networks.as_ref());
-    let networks: BTreeMap<_, _> = networks.into_iter().flatten().collect();
-    let address = networks.values().find_map(|network| network.ip_address.as_deref()?.parse().ok());
     Found {
         name: name.unwrap_or(id).to_owned(),
         spec: driver::Spec::Docker(Spec { container: Container::Id(id.to_owned()) }),
         labels: one.labels.clone().unwrap_or_default().into_iter().collect(),
         has_gpus: fixed.has_gpus,
-        address,
+        address: address_of(networks),
         published: fixed.published,
     }
 }
@@ -73,14 +73,23 @@ fn fixed(inspected: &ContainerInspectResponse) -> Fixed {
         let capabilities = request.capabilities.iter().flatten().flatten();
         is_nvidia || capabilities.into_iter().any(|capability| capability == "gpu")
     });
-    let mut published = BTreeMap::new();
-    for (port, bindings) in host.port_bindings.iter().flatten() {
-        let Some(port) = port.strip_suffix("/tcp").and_then(|port| port.parse().ok()) else { continue };
-        if let Some(address) = bindings.iter().flatten().find_map(address) {
-            published.insert(port, address);
-        }
-    }
+    let published = published(Some(host));
     Fixed { has_gpus: asks_for_gpus || host.runtime.as_deref() == Some("nvidia"), published }
+}
+
+/// Of several networks the first by name, so that it is the same each time.
+pub(super) fn address_of(networks: Option<&HashMap<String, EndpointSettings>>) -> Option<IpAddr> {
+    let networks: BTreeMap<_, _> = networks.into_iter().flatten().collect();
+    networks.values().find_map(|network| network.ip_address.as_deref()?.parse().ok())
+}
+
+pub(super) fn published(host: Option<&HostConfig>) -> BTreeMap<u16, SocketAddr> {
+    let bindings = host.and_then(|host| host.port_bindings.as_ref()).into_iter().flatten();
+    let ports = bindings.filter_map(|(port, bindings)| {
+        let port = port.strip_suffix("/tcp")?.parse().ok()?;
+        Some((port, bindings.iter().flatten().find_map(address)?))
+    });
+    ports.collect()
 }
 
 /// Without a port of its own it gets another one at each start.

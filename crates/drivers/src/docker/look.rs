@@ -1,5 +1,7 @@
 //! What the engine says of a container, in our words.
 
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr as _;
 
 use bollard::models::{ContainerInspectResponse, ContainerState, ContainerStateStatusEnum as State};
@@ -7,6 +9,7 @@ use drowse_core::Timestamp;
 use drowse_core::id::BootId;
 use drowse_core::worker::Power;
 
+use super::discover::{address_of, published};
 use crate::driver::Seen;
 
 /// One look at a container.
@@ -19,8 +22,10 @@ pub(super) struct Look {
     pub(super) pid: Option<u32>,
     /// What asks it to end.
     pub(super) stop_signal: String,
-    /// It has the machine's network interfaces for its own.
-    pub(super) shares_network: bool,
+    /// Its own address, while it has one.
+    pub(super) address: Option<IpAddr>,
+    /// Where its ports are found on this machine, of those that stay there.
+    pub(super) published: BTreeMap<u16, SocketAddr>,
 }
 
 impl Look {
@@ -38,8 +43,15 @@ impl Look {
             id: String::new(),
             pid: None,
             stop_signal: String::new(),
-            shares_network: false,
+            address: None,
+            published: BTreeMap::new(),
         }
+    }
+
+    /// Where one of its ports is found.
+    pub(super) fn at(&self, port: u16) -> Option<SocketAddr> {
+        let own = self.address.map(|address| (address, port).into());
+        self.published.get(&port).copied().or(own)
     }
 
     /// `None`: the engine's answer does not say what it must.
@@ -71,13 +83,14 @@ impl Look {
         };
         let config = found.config.as_ref();
         let signal = config.and_then(|config| config.stop_signal.clone()).filter(|signal| !signal.is_empty());
-        let mode = found.host_config.as_ref().and_then(|host| host.network_mode.as_deref());
+        let networks = found.network_settings.as_ref().and_then(|settings| settings.networks.as_ref());
         Some(Self {
             seen,
             id,
             pid: state.pid.and_then(|pid| u32::try_from(pid).ok()).filter(|pid| *pid > 0 && !is_over),
             stop_signal: signal.unwrap_or_else(|| "SIGTERM".to_owned()),
-            shares_network: mode == Some("host"),
+            address: address_of(networks),
+            published: published(found.host_config.as_ref()),
         })
     }
 }

@@ -197,7 +197,12 @@ impl Shared {
         }
         let Some(seen) = self.settled(job, intent, answer, &[Power::Running]).await else { return };
         // What was frozen had been listening, and the kernel answers for it either way: only a start is tried.
-        let ended = if how == "thaw" { None } else { self.answers(job).await };
+        let ended = if how == "thaw" {
+            None
+        } else {
+            let spec = self.locate(job.id, &job.subject.spec).await;
+            self.answers(job, spec.as_ref().unwrap_or(&job.subject.spec)).await
+        };
         let event = match ended {
             None => Event::DriverReady { intent, boot: seen.boot, started_at: seen.boot_started_at },
             Some(Seen { exit_code: Some(code), boot: Some(boot), .. }) => Event::Exited { boot, code },
@@ -217,9 +222,8 @@ impl Shared {
 
     /// Waits until a routed worker accepts connections. A connection proves nothing while a worker is frozen,
     /// but here it runs. `Some`: it ended meanwhile.
-    async fn answers(&self, job: &Job<'_>) -> Option<Seen> {
-        let subject = &job.subject;
-        let target = subject.spec.target.or(subject.spec.tls_target).filter(|_| subject.worker.is_routed)?;
+    async fn answers(&self, job: &Job<'_>, spec: &WorkerSpec) -> Option<Seen> {
+        let target = spec.target.or(spec.tls_target).filter(|_| job.subject.worker.is_routed)?;
         let until = job.deadline(self.clock.now()) - MARGIN;
         while self.clock.now() < until {
             let connected = tokio::time::timeout(PROBE_WITHIN, TcpStream::connect(target)).await;

@@ -81,6 +81,14 @@ pub(super) async fn live(
         };
         reconciler.run(stopped).await;
     });
+    fleet.look_for(settings.look_for());
+    let (discovered, mut stopped) = (fleet.clone(), stop_loop.subscribe());
+    tasks.spawn(async move {
+        let stopped = async {
+            let _ = stopped.wait_for(|stop| *stop).await;
+        };
+        discovered.run_discovery(stopped).await;
+    });
     let control: Arc<dyn Control> = Arc::new(fleet.clone());
     let router = Router::new(&control, &fleet.clock().reader(), Limits::default())
         .context("cannot start the front door")?;
@@ -161,6 +169,10 @@ impl Life<'_> {
         if new.config.server != self.settings.config.server {
             bail!("[server] changes with a restart only");
         }
+        let (docker, before) = (&new.config.docker, &self.settings.config.docker);
+        if (&docker.socket, &docker.nvml) != (&before.socket, &before.nvml) {
+            bail!("the socket and nvml of [driver.docker] change with a restart only");
+        }
         let Err(error) = Box::pin(self.switch_to(&new)).await else {
             self.settings = new;
             return Ok(());
@@ -180,6 +192,7 @@ impl Life<'_> {
         self.fleet.reload(settings.layers(), "file").await?;
         self.fleet.sync_listed(settings.listed.clone()).await?;
         self.fleet.keep_history_for(settings.config.journal.keep);
+        self.fleet.look_for(settings.look_for());
         self.doors.apply(bound, &wanted, &self.router).await
     }
 
