@@ -37,6 +37,10 @@ struct Program {
 }
 
 const BENCHMARKS: &[Benchmark] = &[
+    Benchmark {
+        name: "containers",
+        by: By::Programs(&[Program { package: "drowse-sensors", target: "containers" }]),
+    },
     Benchmark { name: "core", by: By::Criterion { package: "drowse-core" } },
     Benchmark {
         name: "fleet",

@@ -6,6 +6,9 @@
 //! What must stay true: an answer covers every device that there is. A device that fails makes it an error that names
 //! device and call, because its processes might be the busy ones; [`Gpus::by_device`] still tells about the others.
 //!
+//! Under MPS several processes can share one context, and a driver may tell what they use under the pid of the server:
+//! whoever runs containers that way should not rely on this signal alone.
+//!
 //! Calls into NVML can hang for good, in the driver, out of reach of any signal. [`Reader`] bounds that.
 
 mod call;
@@ -84,7 +87,8 @@ pub enum GpuError {
         /// What it answered.
         code: Code,
     },
-    /// A device that was there before is not listed any more.
+    /// A device that was there before is not listed any more. It stays an error until NVML is loaded again: who took the
+    /// device away on purpose starts Drowse again.
     #[error("there were {before} GPUs and now there are {now}")]
     Vanished {
         /// How many there were.
@@ -197,7 +201,8 @@ impl Gpus {
         let call = At::Utilization(index);
         let since = (*newest).min(now.saturating_sub(LOOK_BACK));
         let samples = progress.during(call, || library.samples(device, since)).map_err(GpuError::at(call))?;
-        *newest = samples.iter().map(|sample| sample.timestamp).fold(*newest, u64::max);
+        // A stamp from the future would hide what comes until then.
+        *newest = samples.iter().map(|sample| sample.timestamp.min(now)).fold(*newest, u64::max);
         Ok(usage(&listed, &samples))
     }
 }

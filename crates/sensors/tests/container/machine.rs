@@ -38,11 +38,7 @@ pub(crate) struct Used {
 
 impl Machine {
     pub(crate) fn new(kind: Kind) -> Self {
-        Self::within(tempfile::tempdir().expect("a folder"), kind)
-    }
-
-    pub(crate) fn within(folder: TempDir, kind: Kind) -> Self {
-        let machine = Self { folder, kind };
+        let machine = Self { folder: tempfile::tempdir().expect("a folder"), kind };
         let mounts = match kind {
             Kind::V1 => {
                 "22 1 0:20 / /proc rw - proc proc rw\n\

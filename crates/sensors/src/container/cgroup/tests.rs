@@ -1,3 +1,5 @@
+use proptest::prelude::*;
+
 use super::*;
 
 const ID: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
@@ -176,5 +178,19 @@ fn the_cgroup_is_that_of_the_whole_container_not_of_its_init() {
         (format!("/{ID}0/x"), None, format!("/{ID}0/x")),
     ] {
         assert_eq!(whole(&path, id), expected, "{path} {id:?}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_text_is_too_odd(text in "[-/ :.\\\\0-9a-fäcgroup2,=\n]{0,200}", id in "[a-f0-9]{1,4}") {
+        for member in memberships(&text) {
+            prop_assert!(member.path.starts_with(whole(member.path, None)));
+            prop_assert!(member.path.starts_with(whole(member.path, Some(&id))));
+            let _ = below(member.path, &text);
+        }
+        let _ = (mounts(&text), unescape(&text));
+        let line = format!("1 2 3 {text} - cgroup {text}");
+        let _ = mounts(&line);
     }
 }
