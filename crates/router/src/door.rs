@@ -1,6 +1,6 @@
 //! The door of one worker: the gate's rules behind a lock, and how those at it are told.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -8,11 +8,12 @@ use std::time::Duration;
 use drowse_core::Timestamp;
 use drowse_core::id::WorkerId;
 use drowse_wire::control::EdgeCause;
-use tokio::sync::{Notify, oneshot, watch};
+use tokio::sync::{Notify, Semaphore, oneshot, watch};
 
 use crate::gate::{Arrival, Decided, Flow, Gate, Round, Terms, Visitor};
 use crate::pump::{Key, Letter, Mailbox};
 use crate::queue::Ticket;
+use crate::route::Target;
 use crate::router::Inside;
 use crate::tally::{Counts, Tally};
 use crate::turned::Turned;
@@ -43,6 +44,8 @@ pub struct Door {
     replay_until: AtomicI64,
     /// In microseconds; 0: never.
     connection_idle: AtomicU64,
+    /// How many of its site come up at once.
+    budget: Mutex<Arc<Semaphore>>,
 }
 
 /// What is behind the lock.
@@ -105,12 +108,19 @@ pub(crate) enum Arrived {
 pub struct Pass {
     door: Arc<Door>,
     round: Round,
+    /// The worker had to be woken for them.
+    is_cold: bool,
     has_left: bool,
 }
 
 impl Pass {
-    fn new(door: &Arc<Door>, round: Round) -> Self {
-        Self { door: Arc::clone(door), round, has_left: false }
+    fn new(door: &Arc<Door>, round: Round, is_cold: bool) -> Self {
+        Self { door: Arc::clone(door), round, is_cold, has_left: false }
+    }
+
+    /// Whether the worker had to be woken for them.
+    pub fn is_cold(&self) -> bool {
+        self.is_cold
     }
 
     /// Bytes went through: to the worker and to the client.
@@ -120,14 +130,15 @@ impl Pass {
 
     /// Waits until they have to end: the worker sleeps although they are here.
     pub async fn cut(&self) {
+        // Later than theirs, not merely another: a round in which nobody was inside ends without a word.
         let mut flow = self.door.flow.subscribe();
         // The sender lives as long as the door, and the door as long as this.
-        let _ = flow.wait_for(|flow| flow.round != self.round).await;
+        let _ = flow.wait_for(|flow| flow.round > self.round).await;
     }
 
     /// They have to end.
     pub fn is_cut(&self) -> bool {
-        self.door.flow.borrow().round != self.round
+        self.door.flow.borrow().round > self.round
     }
 
     /// Waits until bytes may move; at once, as a rule.
@@ -167,7 +178,7 @@ impl Drop for Pass {
 }
 
 impl Door {
-    pub(crate) fn new(worker: WorkerId, terms: Terms, router: Weak<Inside>) -> Self {
+    pub(crate) fn new(worker: WorkerId, terms: Terms, router: Weak<Inside>, budget: Arc<Semaphore>) -> Self {
         Self {
             worker,
             router,
@@ -181,6 +192,7 @@ impl Door {
             robots: AtomicUsize::new(0),
             replay_until: AtomicI64::new(0),
             connection_idle: AtomicU64::new(0),
+            budget: Mutex::new(budget),
         }
     }
 
@@ -216,31 +228,33 @@ impl Door {
         self.connection_idle.store(micros, Ordering::Relaxed);
     }
 
+    pub(crate) fn budget(&self) -> Arc<Semaphore> {
+        Arc::clone(&self.budget.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn set_budget(&self, budget: Arc<Semaphore>) {
+        *self.budget.lock().unwrap_or_else(PoisonError::into_inner) = budget;
+    }
+
     pub(crate) fn lock(&self) -> MutexGuard<'_, Guarded> {
         self.guarded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts somebody, wakes the worker if it sleeps and `may_wake`, and waits until `target` answers, for as long
-    /// as `wait_for`.
-    ///
-    /// Whoever stops waiting, by dropping the future, counts no more.
-    pub async fn enter(
+    /// Counts somebody, wakes the worker if it sleeps and they may, and says what becomes of them.
+    pub(crate) fn knock(
         self: &Arc<Self>,
         from: IpAddr,
-        target: SocketAddr,
+        target: &Target,
         may_wake: bool,
         wait_for: Duration,
-    ) -> Result<Pass, Turned> {
-        let Some(router) = self.router.upgrade() else { return Err(Turned::Ending) };
+    ) -> Knocked {
+        let Some(router) = self.router.upgrade() else { return Knocked::Turned(Turned::Ending) };
         let (tell, told) = oneshot::channel();
-        let visitor = Visitor { from, target, may_wake, wait_for, who: Waiter::Task(tell) };
+        let visitor = Visitor { from, target: target.clone(), may_wake, wait_for, who: Waiter::Task(tell) };
         match self.arrive(visitor, router.now()) {
-            Arrived::Passed(pass) => Ok(pass),
-            Arrived::Turned(why) => Err(why),
-            Arrived::Waits(ticket) => {
-                let _waits = Waits { door: self, ticket };
-                told.await.unwrap_or(Err(Turned::Ending))
-            }
+            Arrived::Passed(pass) => Knocked::Passed(pass),
+            Arrived::Turned(why) => Knocked::Turned(why),
+            Arrived::Waits(ticket) => Knocked::Waits(Waits { door: Arc::clone(self), ticket, told }),
         }
     }
 
@@ -250,7 +264,7 @@ impl Door {
         match arrival {
             Arrival::Pass(_, round) => {
                 self.tally.let_through();
-                Arrived::Passed(Pass::new(self, round))
+                Arrived::Passed(Pass::new(self, round, false))
             }
             Arrival::Turned(_, why) => {
                 self.tally.turned_away();
@@ -288,13 +302,30 @@ impl Door {
     }
 
     /// A target that had answered does not any more: it has to prove itself anew.
-    pub fn doubt(&self, target: SocketAddr) {
+    pub(crate) fn doubt(&self, target: &Target) {
         self.lock().gate.doubt(target);
     }
 
     /// Until when a worker that hangs up without a word is called again.
     pub(crate) fn replay_until(&self) -> Timestamp {
         Timestamp::from_micros(self.replay_until.load(Ordering::Relaxed))
+    }
+
+    /// Whether a worker that hangs up without a word may be called again.
+    pub(crate) fn may_be_called_again(&self) -> bool {
+        self.router.upgrade().is_some_and(|router| router.now() < self.replay_until())
+    }
+
+    /// Whether the worker is awake, as the control plane knows.
+    pub(crate) async fn is_awake(&self) -> bool {
+        let Some(router) = self.router.upgrade() else { return false };
+        router.control.look(&self.worker).await.is_ok_and(|standing| standing.is_awake)
+    }
+
+    /// Waits until the worker sleeps.
+    pub(crate) async fn sleeps(&self) {
+        let Some(router) = self.router.upgrade() else { return };
+        let _ = router.control.slept(&self.worker, true).await;
     }
 
     /// The worker has said something in this run.
@@ -349,7 +380,7 @@ impl Door {
         }
         for waiter in decided.pass {
             self.tally.let_through();
-            waiter.pass(Some(Pass::new(self, decided.round)));
+            waiter.pass(Some(Pass::new(self, decided.round, decided.was_asleep)));
         }
         for (waiter, why) in decided.turned {
             self.turn_away(waiter, why);
@@ -376,17 +407,13 @@ impl Door {
         let is_first = self.robots.fetch_add(1, Ordering::AcqRel) == 0;
         let door = Arc::clone(self);
         router.spawn(async move |router| {
-            let is_awake = match router.control.look(&door.worker).await {
-                Ok(standing) => standing.is_awake,
-                Err(_) => false,
-            };
-            if !is_awake {
+            if !door.is_awake().await {
                 return door.turn_away(robot, Turned::Dormant);
             }
             robot.pass(None);
             if is_first {
                 // Nobody is held by them: when the worker sleeps, they end.
-                let _ = router.control.slept(&door.worker, true).await;
+                door.sleeps().await;
                 router.post_all(|| Letter::CutRobots(Arc::clone(&door)));
             }
         });
@@ -397,13 +424,46 @@ impl Door {
     }
 }
 
-/// A place in the queue, given back when it is not wanted any more.
-struct Waits<'a> {
-    door: &'a Arc<Door>,
-    ticket: Ticket,
+/// What became of somebody who knocked.
+#[derive(Debug)]
+pub(crate) enum Knocked {
+    Passed(Pass),
+    Waits(Waits),
+    Turned(Turned),
 }
 
-impl Drop for Waits<'_> {
+impl Knocked {
+    /// To the end of the wait.
+    pub(crate) async fn settled(self) -> Result<Pass, Turned> {
+        match self {
+            Self::Passed(pass) => Ok(pass),
+            Self::Turned(why) => Err(why),
+            Self::Waits(mut waits) => waits.told().await,
+        }
+    }
+}
+
+/// A place in the queue. Whoever stops waiting, by dropping it, counts no more.
+#[derive(Debug)]
+pub(crate) struct Waits {
+    door: Arc<Door>,
+    ticket: Ticket,
+    told: oneshot::Receiver<Result<Pass, Turned>>,
+}
+
+impl Waits {
+    /// Waits until it is decided. To be called until then, and not after.
+    pub(crate) async fn told(&mut self) -> Result<Pass, Turned> {
+        (&mut self.told).await.unwrap_or(Err(Turned::Ending))
+    }
+
+    /// How many are before them.
+    pub(crate) fn ahead(&self) -> usize {
+        self.door.lock().gate.ahead_of(self.ticket).unwrap_or_default()
+    }
+}
+
+impl Drop for Waits {
     fn drop(&mut self) {
         if let Some(router) = self.door.router.upgrade() {
             self.door.give_up(self.ticket, router.now());

@@ -22,9 +22,9 @@
 
 #[cfg(test)]
 mod tests;
+mod words;
 
 use std::collections::HashSet;
-use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use drowse_core::Timestamp;
@@ -32,7 +32,9 @@ use drowse_core::id::BootId;
 use drowse_wire::control::{EdgeCause, Refused, Slept, Standing};
 
 use crate::queue::{Placed, Queue, Source, Ticket};
+use crate::route::Target;
 use crate::turned::Turned;
+pub(crate) use words::{Arrival, Decided, Flow, Round, Step, Terms, Visitor};
 
 /// How soon the control plane is asked again when it could not answer, at first; twice as late each time.
 const ASK_AGAIN: Duration = Duration::from_millis(50);
@@ -46,101 +48,9 @@ const REFUSES_FOR: Duration = Duration::from_secs(1);
 /// millisecond of a thaw, and a start may take seconds.
 const PROVE_AGAIN: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(50));
 
-/// What a gate goes by.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Terms {
-    /// How many wait at most.
-    pub(crate) places: usize,
-    /// How long a worker is still held after the last connection has left: connections that follow each other
-    /// closely are one hold, and cost the control plane nothing.
-    pub(crate) linger: Duration,
-}
-
-/// Somebody at the gate.
-#[derive(Debug)]
-pub(crate) struct Visitor<W> {
-    pub(crate) from: IpAddr,
-    /// Where they want to go.
-    pub(crate) target: SocketAddr,
-    /// Whether the worker may be woken for them.
-    pub(crate) may_wake: bool,
-    /// How long they wait at most.
-    pub(crate) wait_for: Duration,
-    /// How they are told.
-    pub(crate) who: W,
-}
-
-/// What became of somebody who came.
-#[derive(Debug)]
-pub(crate) enum Arrival<W> {
-    /// Go on. The caller says when they leave.
-    Pass(W, Round),
-    /// They wait, and will be told. The keeper has to look if `is_news`.
-    Wait { ticket: Ticket, evicted: Option<W>, is_news: bool },
-    /// Turned away at once.
-    Turned(W, Turned),
-}
-
-/// Those who pass between two cuts. Whoever belongs to an older one has been told to end and counts no more.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Round(u64);
-
-/// What is to be done next.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Step {
-    /// Nothing, until somebody comes.
-    Rest,
-    /// Nothing, until then or until something changes. The worker may fall asleep meanwhile.
-    Wait { until: Option<Timestamp>, is_awake: bool },
-    /// Tell of an edge.
-    Tell { count: u64, cause: EdgeCause },
-    /// Wait until the worker is awake.
-    Wake,
-    /// Try to reach these.
-    Prove(Vec<SocketAddr>),
-}
-
-/// What has been decided for those at the gate.
-#[derive(Debug)]
-pub(crate) struct Decided<W> {
-    /// They go on, in this order.
-    pub(crate) pass: Vec<W>,
-    /// All of them in this round.
-    pub(crate) round: Round,
-    /// They do not.
-    pub(crate) turned: Vec<(W, Turned)>,
-    /// What becomes of those who went on before.
-    pub(crate) flow: Option<Flow>,
-    /// The worker is in a run that has not been seen before.
-    pub(crate) is_other_run: bool,
-}
-
-impl<W> Default for Decided<W> {
-    fn default() -> Self {
-        Self {
-            pass: Vec::new(),
-            round: Round::default(),
-            turned: Vec::new(),
-            flow: None,
-            is_other_run: false,
-        }
-    }
-}
-
-/// What becomes of those who have passed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Flow {
-    /// Not a byte until further notice: they hold nothing just now.
-    Stop,
-    /// On.
-    Go,
-    /// They end.
-    Cut,
-}
-
 #[derive(Debug)]
 struct Waiting<W> {
-    target: SocketAddr,
+    target: Target,
     may_wake: bool,
     came_at: Timestamp,
     wait_for: Duration,
@@ -195,10 +105,12 @@ pub(crate) struct Gate<W> {
     passed_at: Option<Timestamp>,
     /// The worker is on its way to sleep, against the will of those who are here.
     is_falling: bool,
+    /// It was asleep when those who wait asked for it.
+    was_asleep: bool,
     /// The run that the proofs are about.
     boot: Option<BootId>,
     /// What has answered in this run.
-    proven: HashSet<SocketAddr>,
+    proven: HashSet<Target>,
     prove_again: Duration,
     prove_at: Option<Timestamp>,
 }
@@ -214,6 +126,7 @@ impl<W> Gate<W> {
             empty: None,
             passed_at: None,
             is_falling: false,
+            was_asleep: false,
             boot: None,
             proven: HashSet::new(),
             prove_again: PROVE_AGAIN.0,
@@ -237,6 +150,11 @@ impl<W> Gate<W> {
 
     pub(crate) fn waiting(&self) -> usize {
         self.queue.len()
+    }
+
+    /// How many wait before somebody; `None`: they do not wait any more.
+    pub(crate) fn ahead_of(&self, ticket: Ticket) -> Option<usize> {
+        self.queue.ahead_of(ticket)
     }
 
     /// The worker is awake and held, as far as the gate knows.
@@ -393,11 +311,11 @@ impl<W> Gate<W> {
     }
 
     /// Where those who wait want to go that has not answered in this run.
-    fn unproven(&self) -> Vec<SocketAddr> {
-        let mut targets: Vec<SocketAddr> = Vec::new();
+    fn unproven(&self) -> Vec<Target> {
+        let mut targets: Vec<Target> = Vec::new();
         for waiting in self.queue.iter() {
             if !targets.contains(&waiting.target) {
-                targets.push(waiting.target);
+                targets.push(waiting.target.clone());
             }
         }
         targets
@@ -412,8 +330,12 @@ impl<W> Gate<W> {
     ) -> Decided<W> {
         let is_up = matches!(cause, EdgeCause::Came | EdgeCause::CameToTheAwake);
         match (&mut self.state, is_up, answer) {
-            (State::Asking(_), true, Ok(standing)) if standing.is_awake => self.awake(standing.boot),
+            (State::Asking(_), true, Ok(standing)) if standing.is_awake => {
+                self.was_asleep = false;
+                self.awake(standing.boot)
+            }
             (State::Asking(_), true, Ok(_)) => {
+                self.was_asleep = true;
                 self.state = State::Waking(Again::default());
                 Decided::default()
             }
@@ -511,11 +433,11 @@ impl<W> Gate<W> {
     }
 
     /// What [`Step::Prove`] came to: these have answered.
-    pub(crate) fn proved(&mut self, answered: &[SocketAddr], now: Timestamp) -> Decided<W> {
+    pub(crate) fn proved(&mut self, answered: &[Target], now: Timestamp) -> Decided<W> {
         if !self.is_awake() {
             return Decided::default();
         }
-        self.proven.extend(answered);
+        self.proven.extend(answered.iter().cloned());
         self.prove_at = Some(now + self.prove_again);
         self.prove_again = (self.prove_again * 2).min(PROVE_AGAIN.1);
         self.release()
@@ -528,12 +450,12 @@ impl<W> Gate<W> {
         self.passed_at = self.passed_at.max(ready.iter().map(|waiting| waiting.came_at).max());
         let pass: Vec<W> = ready.into_iter().map(|waiting| waiting.who).collect();
         self.passing += pass.len() as u64;
-        Decided { pass, round: self.round, ..Decided::default() }
+        Decided { pass, round: self.round, was_asleep: self.was_asleep, ..Decided::default() }
     }
 
     /// A target that had answered does not any more: whoever comes next waits until it does.
-    pub(crate) fn doubt(&mut self, target: SocketAddr) {
-        self.proven.remove(&target);
+    pub(crate) fn doubt(&mut self, target: &Target) {
+        self.proven.remove(target);
     }
 
     /// The worker is not awake any more, or will not be soon.

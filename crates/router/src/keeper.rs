@@ -3,16 +3,21 @@
 //! There is one for each worker that is held, for as long as it is. It tells the edges, waits for wakes, proves
 //! targets, and notices when the worker falls asleep against the will of those who are connected.
 
+use std::pin::Pin;
 use std::sync::Arc;
 
 use drowse_core::Timestamp;
 use drowse_core::id::WorkerId;
 use drowse_wire::control::{Answer, Edge, EdgeCause, Refused, Slept};
+use tokio::sync::{AcquireError, OwnedSemaphorePermit};
 
 use crate::door::Door;
 use crate::gate::Step;
 use crate::prove;
 use crate::router::Inside;
+
+/// A place in the row of those who come up.
+type Asked = Pin<Box<dyn Future<Output = Result<OwnedSemaphorePermit, AcquireError>> + Send>>;
 
 /// Keeps a door until there is nothing to be done.
 pub(crate) async fn keep(router: Arc<Inside>, door: Arc<Door>) {
@@ -20,6 +25,9 @@ pub(crate) async fn keep(router: Arc<Inside>, door: Arc<Door>) {
     let worker: WorkerId = door.worker.clone();
     // Kept over the rounds: to watch a worker costs a look at the store.
     let mut watch: Option<Answer<'_, Slept>> = None;
+    // It comes up in its turn, however many are asked for at once.
+    let mut turn: Option<OwnedSemaphorePermit> = None;
+    let mut asked: Option<Asked> = None;
     loop {
         let (step, decided) = {
             let mut guarded = door.lock();
@@ -31,6 +39,31 @@ pub(crate) async fn keep(router: Arc<Inside>, door: Arc<Door>) {
         door.apply(decided);
         if !matches!(step, Step::Wait { is_awake: true, .. } | Step::Prove(_)) {
             watch = None;
+        }
+        let comes_up = match &step {
+            Step::Tell { count, .. } => *count > 0,
+            Step::Wake | Step::Prove(_) => true,
+            // Between two attempts to reach it: it is still coming up.
+            Step::Wait { is_awake: true, .. } => door.waiting() > 0,
+            Step::Wait { .. } | Step::Rest => false,
+        };
+        if !comes_up {
+            (turn, asked) = (None, None);
+        } else if turn.is_none() && matches!(step, Step::Tell { .. }) {
+            turn = door.budget().try_acquire_owned().ok();
+            if turn.is_none() {
+                let until = door.lock().gate.next_deadline();
+                // It keeps its place in the row whatever happens meanwhile.
+                let asking = asked.get_or_insert_with(|| Box::pin(door.budget().acquire_owned()));
+                tokio::select! {
+                    biased;
+                    given = asking => (turn, asked) = (given.ok(), None),
+                    () = door.news.notified() => {}
+                    () = sleep_until(&router, until) => {}
+                }
+                // Much may have changed.
+                continue;
+            }
         }
         match step {
             Step::Rest => return,

@@ -11,7 +11,7 @@
 //! - [`Router`]: all doors; [`Door`]: one worker's, with its gate; [`Pass`]: somebody who was let through
 //! - `gate`, `queue`, `room`: the rules, without a clock or a socket
 //! - `keeper`: does what a gate asks for; `pump`: the threads that move bytes; `tally`: what is counted
-//! - `tls`: whom a TLS client wants; `names`: where that leads
+//! - `tls`: whom a TLS client wants; [`http`]: whom an HTTP client wants; `names`: where that leads
 //!
 //! What must stay true: a connection is counted before the worker is asked for, so that no sleep fits in
 //! between; not a byte reaches a worker that has not answered in its present run; a close in one direction closes
@@ -22,6 +22,7 @@
 mod close;
 pub mod door;
 mod gate;
+pub mod http;
 mod keeper;
 pub mod listener;
 mod names;

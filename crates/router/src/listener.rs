@@ -27,6 +27,8 @@ pub enum Leads {
     Port(Route),
     /// By the name that a TLS client asks for.
     Tls(Arc<Names>),
+    /// By the host of each HTTP request.
+    Http(Arc<Names>),
 }
 
 impl Listener {

@@ -47,11 +47,10 @@ impl Names {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::route::Rules;
 
     fn route(worker: &str) -> Arc<Route> {
         let target = ([127, 0, 0, 1], 1).into();
-        Arc::new(Route { worker: worker.parse().unwrap(), target, rules: Rules::default() })
+        Arc::new(Route::to(worker.parse().unwrap(), target))
     }
 
     #[test]

@@ -1,12 +1,15 @@
 //! Whether a worker that is awake really answers.
 //!
 //! A connection that is accepted and closed at once proves that something stands there, not that it is the
-//! worker: port forwarders do that until the program behind them listens.
+//! worker: port forwarders do that until the program behind them listens. Where a path is given, only an answer to
+//! it proves anything.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+
+use crate::route::Target;
 
 /// How long one attempt may take.
 const WITHIN: Duration = Duration::from_secs(1);
@@ -16,23 +19,41 @@ const WITHIN: Duration = Duration::from_secs(1);
 const STANDS_FOR: Duration = Duration::from_millis(5);
 
 /// Tries to reach all of them at once; those that answer.
-pub(crate) async fn all(targets: &[SocketAddr]) -> Vec<SocketAddr> {
+pub(crate) async fn all(targets: &[Target]) -> Vec<Target> {
     let mut answered = Vec::new();
-    let attempts: Vec<_> = targets.iter().map(|target| one(*target)).collect();
+    let attempts: Vec<_> = targets.iter().map(one).collect();
     for (target, stands) in targets.iter().zip(futures_util::future::join_all(attempts).await) {
         if stands {
-            answered.push(*target);
+            answered.push(target.clone());
         }
     }
     answered
 }
 
-async fn one(target: SocketAddr) -> bool {
-    let Ok(Ok(stream)) = tokio::time::timeout(WITHIN, TcpStream::connect(target)).await else { return false };
+async fn one(target: &Target) -> bool {
+    let Ok(Ok(stream)) = tokio::time::timeout(WITHIN, TcpStream::connect(target.address)).await else {
+        return false;
+    };
+    if let Some(path) = &target.ready_path {
+        return matches!(tokio::time::timeout(WITHIN, asks(stream, path, target)).await, Ok(Some(true)));
+    }
     let mut byte = [0];
     match tokio::time::timeout(STANDS_FOR, stream.peek(&mut byte)).await {
         // It says nothing and stays, or it speaks first.
         Err(_) | Ok(Ok(1..)) => true,
         Ok(Ok(0) | Err(_)) => false,
     }
+}
+
+/// Whether a GET is answered with success.
+async fn asks(mut stream: TcpStream, path: &str, target: &Target) -> Option<bool> {
+    let request = format!(
+        "GET {path} HTTP/1.1\r\nhost: {}\r\nuser-agent: drowse\r\nconnection: close\r\n\r\n",
+        target.address
+    );
+    stream.write_all(request.as_bytes()).await.ok()?;
+    // "HTTP/1.1 200": the status is all that counts.
+    let mut line = [0; 12];
+    stream.read_exact(&mut line).await.ok()?;
+    Some(line.starts_with(b"HTTP/1.") && line[8] == b' ' && matches!(line[9], b'2' | b'3'))
 }

@@ -2,7 +2,7 @@
 //!
 //! Everything that decides is elsewhere: the gate says who passes, the keeper wakes workers. A pump only asks at
 //! the gate, holds the sockets of those who wait, calls workers and copies. See
-//! `docs/decisions/0009-the-pump.md` for why it is not a task for each connection.
+//! `docs/decisions/0010-the-pump.md` for why it is not a task for each connection.
 //!
 //! What must stay true: not a byte is taken from a client before it has passed the gate; past the validity of the
 //! session not a byte moves; a pump never blocks but in `epoll_wait`.
@@ -38,7 +38,7 @@ use crate::router::{Inside, Now};
 use crate::turned::Turned;
 pub(crate) use conn::Key;
 use conn::{Came, Phase, Side, Watch, Went};
-pub(crate) use mailbox::{Adopted, Letter, Mailbox};
+pub(crate) use mailbox::{Adopted, Letter, Mailbox, With};
 use slots::{Slots, Token};
 use way::Kit;
 
@@ -254,7 +254,7 @@ impl Pump {
         }
         let visitor = Visitor {
             from: conn.from,
-            target: conn.lane.route.target,
+            target: conn.lane.route.target.clone(),
             may_wake: standing == Standing::MayWake,
             // All in all, however often it has to be called.
             wait_for: conn.lane.route.rules.wait_for.saturating_sub(self.now.since(conn.asked_at)),

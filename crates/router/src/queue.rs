@@ -95,6 +95,11 @@ impl<W> Queue<W> {
         self.waiting.iter().rev().find(|(_, waiting)| waiting.source == *most).map(|(ticket, _)| *ticket)
     }
 
+    /// How many came before somebody who waits.
+    pub(crate) fn ahead_of(&self, ticket: Ticket) -> Option<usize> {
+        self.waiting.contains_key(&ticket).then(|| self.waiting.range(..ticket).count())
+    }
+
     /// Somebody does not wait any longer. `None`: they were not waiting.
     pub(crate) fn take(&mut self, ticket: Ticket) -> Option<W> {
         let waiting = self.waiting.remove(&ticket)?;

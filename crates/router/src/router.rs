@@ -15,17 +15,18 @@ use rustix::fd::OwnedFd;
 use rustix::process::{Resource, getrlimit};
 use tokio::net::TcpStream;
 use tokio::runtime::Handle;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio_util::task::TaskTracker;
 
-use crate::door::Door;
+use crate::door::{Door, Pass};
 use crate::gate::Terms;
+use crate::http;
 use crate::keeper;
 use crate::listener::{Leads, Listener};
 use crate::port::{Lane, Leading, Port};
-use crate::pump::{Adopted, Common, Letter, Mailbox, Pump};
+use crate::pump::{Adopted, Common, Letter, Mailbox, Pump, With};
 use crate::room::Room;
-use crate::route::Route;
+use crate::route::{Route, Site};
 use crate::tally::Counts;
 use crate::tls;
 use crate::turned::Turned;
@@ -54,6 +55,8 @@ pub struct Limits {
     pub connections: usize,
     /// On how many threads bytes are moved.
     pub threads: usize,
+    /// How many workers of one site come up at once; the others have their turn after them.
+    pub waking: usize,
 }
 
 impl Default for Limits {
@@ -66,6 +69,8 @@ impl Default for Limits {
             connections: (files.saturating_sub(OTHER_FILES) / 2).max(1),
             // One moves a million small packets a second: more are for machines that do little else.
             threads: cores.min(4),
+            // What is thawed is there within a millisecond, so this is for those that have to start.
+            waking: 32,
         }
     }
 }
@@ -97,6 +102,7 @@ pub(crate) struct Inside {
     room: Arc<Room>,
     pumps: Vec<Arc<Mailbox>>,
     doors: Mutex<HashMap<WorkerId, Arc<Door>>>,
+    sites: Mutex<HashMap<Site, Arc<Semaphore>>>,
     epochs: AtomicU64,
     ports: AtomicU64,
     /// Whose turn it is among the pumps.
@@ -192,6 +198,7 @@ impl Router {
             room: Arc::new(Room::new(limits.connections)),
             pumps: pumps?,
             doors: Mutex::default(),
+            sites: Mutex::default(),
             epochs: AtomicU64::new(1),
             ports: AtomicU64::new(1),
             turns: AtomicUsize::new(0),
@@ -233,12 +240,41 @@ impl Router {
     fn leading(&self, leads: &Leads) -> Leading {
         match leads {
             Leads::Port(route) => Leading::Straight(Arc::new(self.lane(route))),
-            Leads::Tls(_) => Leading::AsTheySay(leads.clone()),
+            Leads::Tls(_) | Leads::Http(_) => Leading::AsTheySay(leads.clone()),
         }
     }
 
     fn lane(&self, route: &Route) -> Lane {
-        Lane { door: self.door(&route.worker), route: route.clone() }
+        Lane { door: self.door_of(route), route: route.clone() }
+    }
+
+    /// The door that a route leads to.
+    pub(crate) fn door_of(&self, route: &Route) -> Arc<Door> {
+        let door = self.door(&route.worker);
+        door.set_budget(self.0.budget(&route.site));
+        door
+    }
+
+    /// Starts a task that ends with what it is about.
+    pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        self.0.chores.spawn_on(work, &self.0.handle);
+    }
+
+    /// Has a pump carry bytes between two who have found each other, and waits until all is over.
+    pub(crate) async fn join(&self, joined: Joined, route: &Route) {
+        let Joined { client, said, worker, heard, from, port, pass } = joined;
+        let (Ok(client), Ok(worker)) = (client.into_std(), worker.into_std()) else { return };
+        let (back, over) = oneshot::channel();
+        let lane = Arc::new(self.lane(route));
+        let with = Some(With { worker: worker.into(), heard, pass });
+        self.hand_to_pump(Adopted { client: client.into(), said, from, lane, port, back, with });
+        // Nothing is ever sent: it is dropped at the end.
+        let _ = over.await;
+    }
+
+    fn hand_to_pump(&self, adopted: Adopted) {
+        let next = self.0.turns.fetch_add(1, Ordering::Relaxed);
+        self.0.pumps[next % self.0.pumps.len()].post(Letter::Adopt(Box::new(adopted)));
     }
 
     /// Leads a client to a worker after it was listened to, and waits until all is over. If it is turned away, it
@@ -254,9 +290,7 @@ impl Router {
         let Ok(client) = client.into_std() else { return Ok(()) };
         let (back, turned) = oneshot::channel();
         let lane = Arc::new(self.lane(route));
-        let adopted = Adopted { client: client.into(), said, from, lane, port, back };
-        let next = self.0.turns.fetch_add(1, Ordering::Relaxed);
-        self.0.pumps[next % self.0.pumps.len()].post(Letter::Adopt(Box::new(adopted)));
+        self.hand_to_pump(Adopted { client: client.into(), said, from, lane, port, back, with: None });
         match turned.await {
             Ok((client, why)) => match TcpStream::from_std(client.into()) {
                 Ok(client) => Err((client, why)),
@@ -271,7 +305,8 @@ impl Router {
         let mut doors = lock(&self.0.doors);
         let door = doors.entry(worker.clone()).or_insert_with(|| {
             let terms = Terms { places: self.0.limits.waiting, linger: LINGER };
-            Arc::new(Door::new(worker.clone(), terms, Arc::downgrade(&self.0)))
+            let budget = self.0.budget(&Site::default());
+            Arc::new(Door::new(worker.clone(), terms, Arc::downgrade(&self.0), budget))
         });
         Arc::clone(door)
     }
@@ -294,6 +329,14 @@ impl Router {
 impl Inside {
     pub(crate) fn now(&self) -> Timestamp {
         (self.now)()
+    }
+
+    /// How many workers of a site come up at once.
+    fn budget(&self, site: &Site) -> Arc<Semaphore> {
+        let mut sites = lock(&self.sites);
+        let budget =
+            sites.entry(site.clone()).or_insert_with(|| Arc::new(Semaphore::new(self.limits.waking.max(1))));
+        Arc::clone(budget)
     }
 
     pub(crate) fn next_epoch(&self) -> u64 {
@@ -321,9 +364,9 @@ impl Inside {
         let (router, port) = (Router(Arc::clone(self)), Arc::clone(port));
         let listening = async move {
             if let Ok(client) = TcpStream::from_std(client.into()) {
-                let mut closing = port.closing.subscribe();
+                let (mut closing, gently) = (port.closing.subscribe(), port.closing.subscribe());
                 tokio::select! {
-                    () = serve(&router, leads, Comer { client, from, port: port.id }) => {}
+                    () = serve(&router, leads, Comer { client, from, port: port.id }, gently) => {}
                     _ = closing.wait_for(|closing| *closing == Closing::Cut) => {}
                 }
             }
@@ -390,11 +433,26 @@ pub(crate) struct Comer {
     pub(crate) port: u64,
 }
 
-async fn serve(router: &Router, leads: Leads, comer: Comer) {
+/// Two who speak with each other already.
+#[derive(Debug)]
+pub(crate) struct Joined {
+    pub(crate) client: TcpStream,
+    /// What the client has said and the worker has not heard.
+    pub(crate) said: Vec<u8>,
+    pub(crate) worker: TcpStream,
+    /// What the worker has said and the client has not heard.
+    pub(crate) heard: Vec<u8>,
+    pub(crate) from: IpAddr,
+    pub(crate) port: u64,
+    pub(crate) pass: Pass,
+}
+
+async fn serve(router: &Router, leads: Leads, comer: Comer, closing: watch::Receiver<Closing>) {
     match leads {
         // A pump leads them by itself.
         Leads::Port(_) => {}
         Leads::Tls(names) => tls::serve(router, &names, comer).await,
+        Leads::Http(names) => http::serve(router, &names, comer, closing).await,
     }
 }
 

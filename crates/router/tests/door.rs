@@ -3,6 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "all of this is tests, its helpers too")]
 
 mod door {
+    mod budget;
+    mod http;
     pub(crate) mod plane;
 }
 
@@ -13,7 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use drowse_core::Timestamp;
-use drowse_router::route::{Rules, Sources};
+use drowse_router::route::{Robots, Rules, Site, Sources};
 use drowse_router::{Closing, Leads, Limits, Listener, Now, Open, Route, Router};
 use drowse_wire::control::{Control, EdgeCause, Slept};
 use tokio::runtime::Runtime;
@@ -56,7 +58,14 @@ impl Bench {
     fn door_with(&self, worker: &str, target: SocketAddr, rules: Rules) -> Open {
         self.plane.set(worker, |_| {});
         let listener = Listener::bind(([127, 0, 0, 1], 0).into()).unwrap();
-        self.router.open(listener, Leads::Port(Route { worker: id(worker), target, rules }))
+        self.router
+            .open(listener, Leads::Port(Route { rules: Arc::new(rules), ..Route::to(id(worker), target) }))
+    }
+
+    fn door_at(&self, worker: &str, target: SocketAddr, site: Site) -> Open {
+        self.plane.set(worker, |_| {});
+        let listener = Listener::bind(([127, 0, 0, 1], 0).into()).unwrap();
+        self.router.open(listener, Leads::Port(Route { site, ..Route::to(id(worker), target) }))
     }
 
     fn open(&self, worker: &str) -> u64 {
@@ -197,7 +206,11 @@ fn whoever_may_not_wake_may_come_while_it_is_awake() {
 fn a_robot_neither_wakes_nor_counts_and_ends_with_the_sleep() {
     let bench = Bench::new();
     let robots = Sources::new(vec!["127.0.0.1".parse().unwrap()]);
-    let door = bench.door_with("web", program(echo), Rules { robots, ..Rules::default() });
+    let door = bench.door_with(
+        "web",
+        program(echo),
+        Rules { robots: Robots { sources: robots, ..Robots::default() }, ..Rules::default() },
+    );
     bench.plane.set("web", |subject| subject.is_awake = false);
     ends(&mut call(&door));
     bench.plane.set("web", |subject| subject.is_awake = true);
@@ -371,14 +384,14 @@ fn a_port_that_leads_elsewhere_keeps_those_who_are_in() {
     says(&mut old, "hello");
     let other = program(|mut stream| stream.write_all(b"the other one").unwrap());
     bench.plane.set("two", |_| {});
-    door.lead(Leads::Port(Route { worker: id("two"), target: other, rules: Rules::default() }));
+    door.lead(Leads::Port(Route::to(id("two"), other)));
     assert_eq!(rest(&mut call(&door)), b"the other one");
     says(&mut old, "still here");
 }
 
 #[test]
 fn one_workers_visitors_do_not_keep_out_anothers() {
-    let bench = Bench::with(Limits { threads: 1, connections: 40, waiting: 1_000 });
+    let bench = Bench::with(Limits { threads: 1, connections: 40, waiting: 1_000, ..Limits::default() });
     let (greedy, modest) = (bench.door("greedy", program(echo)), bench.door("modest", program(echo)));
     let mut first = call(&modest);
     says(&mut first, "hello");

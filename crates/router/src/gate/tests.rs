@@ -1,6 +1,7 @@
 //! The gate's laws, with a world that is a few lines of text.
 
 use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
 
 use proptest::prelude::*;
 
@@ -12,8 +13,8 @@ fn at(millis: i64) -> Timestamp {
     Timestamp::from_micros(millis * 1_000)
 }
 
-fn target(port: u16) -> SocketAddr {
-    SocketAddr::from(([127, 0, 0, 1], port))
+fn target(port: u16) -> Target {
+    SocketAddr::from(([127, 0, 0, 1], port)).into()
 }
 
 fn visitor(who: u32) -> Visitor<u32> {
@@ -287,7 +288,7 @@ fn those_inside_stop_when_the_session_is_lost_and_go_on_when_they_are_counted_ag
 #[test]
 fn a_target_that_is_doubted_is_proven_again() {
     let mut gate = open();
-    gate.doubt(target(1));
+    gate.doubt(&target(1));
     assert!(matches!(gate.arrive(visitor(2), at(5)), Arrival::Wait { is_news: true, .. }));
     assert_eq!(step(&mut gate, 5), Step::Prove(vec![target(1)]));
 }
@@ -328,7 +329,7 @@ struct World {
     is_held: bool,
     is_awake: bool,
     boot: u32,
-    answered: Vec<(u32, SocketAddr)>,
+    answered: Vec<(u32, Target)>,
 }
 
 impl World {
@@ -395,7 +396,7 @@ impl World {
             (Step::Prove(_), 0) => self.gate.proved(&[], now),
             (Step::Prove(targets), how) => {
                 let reached = &targets[..=(usize::from(how) % targets.len())];
-                self.answered.extend(reached.iter().map(|target| (self.boot, *target)));
+                self.answered.extend(reached.iter().map(|target| (self.boot, target.clone())));
                 self.gate.proved(reached, now)
             }
         };

@@ -13,7 +13,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, acceptfrom_with, conne
 use super::conn::{Came, Conn, Phase, Watch};
 use super::slots::Token;
 use super::way::Way;
-use super::{Adopted, Pump};
+use super::{Adopted, Pump, With};
 use crate::port::{Lane, Leading, Port};
 use crate::turned::Turned;
 
@@ -87,12 +87,26 @@ impl Pump {
 
     /// Lets somebody in who has been listened to.
     pub(super) fn adopt(&mut self, adopted: Adopted) {
-        let Adopted { client, said, from, lane, port, back } = adopted;
+        let Adopted { client, said, from, lane, port, back, with } = adopted;
         let mut conn = self.stranger(port, lane, client, from);
         conn.up = Way::of_somebody_who_said(said, &mut self.kit);
         conn.came = Came::FromTask(Some(back));
+        let Some(With { worker, heard, pass }) = with else {
+            let slot = self.conns.put(conn);
+            return self.arrive(slot);
+        };
+        conn.down = Way::of_somebody_who_said(heard, &mut self.kit);
+        conn.worker = Some(worker);
+        conn.phase = Phase::Flowing;
+        let is_cut = pass.is_cut();
+        conn.pass = Some(pass);
         let slot = self.conns.put(conn);
-        self.arrive(slot);
+        if is_cut {
+            // While they were between the two, and nobody could tell them.
+            return self.close(slot);
+        }
+        self.watch(slot);
+        self.go_on(slot);
     }
 
     fn stranger(&self, port: u64, lane: Arc<Lane>, client: OwnedFd, from: IpAddr) -> Box<Conn> {
@@ -123,7 +137,7 @@ impl Pump {
     /// Calls the worker for somebody who has passed, and begins to move bytes.
     pub(super) fn dial(&mut self, slot: u32) {
         let Some(conn) = self.conns.get_mut(slot) else { return };
-        let target = conn.lane.route.target;
+        let target = conn.lane.route.target.address;
         let family = if target.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
         let Ok(worker) = socket_with(family, SocketType::STREAM, FLAGS, None) else {
             return self.close(slot);
@@ -152,7 +166,7 @@ impl Pump {
         let sent = conn.sent.take().unwrap_or_default();
         conn.up.replay(sent, &mut self.kit);
         conn.down.begin_anew(&mut self.kit);
-        conn.lane.door.doubt(conn.lane.route.target);
+        conn.lane.door.doubt(&conn.lane.route.target);
         conn.phase = Phase::Waiting(None);
         let pass = conn.pass.take();
         let waited_for = conn.lane.route.rules.wait_for;

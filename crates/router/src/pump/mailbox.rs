@@ -50,6 +50,18 @@ pub(crate) struct Adopted {
     pub(crate) port: u64,
     /// Gets the client back if it is turned away, and is dropped when all is over.
     pub(crate) back: oneshot::Sender<(OwnedFd, Turned)>,
+    /// The worker, if they have found it already.
+    pub(crate) with: Option<With>,
+}
+
+/// A worker that somebody speaks with already.
+#[derive(Debug)]
+pub(crate) struct With {
+    pub(crate) worker: OwnedFd,
+    /// What it has said already.
+    pub(crate) heard: Vec<u8>,
+    /// That the client counts.
+    pub(crate) pass: Pass,
 }
 
 /// The mailbox of one pump.

@@ -16,6 +16,7 @@ use drowse_core::signal::Signal;
 use drowse_core::status::Status;
 use drowse_core::worker::Power;
 use drowse_store::{Lane, StoreError};
+use tokio::task::JoinError;
 
 use super::effects::{Job, MARGIN, RETRY};
 use crate::fleet::ControlError;
@@ -80,29 +81,40 @@ impl Shared {
             return self.confirm_pause(job.id, intent, lane).await;
         }
         let (shared, id) = (Arc::clone(self), job.id.clone());
-        let in_turn = self.tasks.spawn(async move { shared.confirm_pause(&id, intent, lane).await });
-        tokio::select! {
+        let mut in_turn = self.tasks.spawn(async move { shared.confirm_pause(&id, intent, lane).await });
+        let overtook = tokio::select! {
             biased;
-            confirmed = in_turn => {
-                confirmed.unwrap_or_else(|_| Err(ControlError::Unavailable(StoreError::Failed)))
+            confirmed = &mut in_turn => return or_failed(confirmed),
+            () = self.is_asked_for(job) => self.confirm_pause(job.id, intent, Lane::Wake).await,
+        };
+        let Err(ControlError::Unavailable(error)) = overtook else { return overtook };
+        // The other may yet be written, and nobody says before it has ended that none was.
+        match or_failed(in_turn.await) {
+            Err(ControlError::Unavailable(_)) if matches!(error, StoreError::CommitUnknown(_)) => {
+                Err(ControlError::Unavailable(error))
             }
-            () = self.is_wanted(job) => self.confirm_pause(job.id, intent, Lane::Wake).await,
+            confirmed => confirmed,
         }
     }
 
     /// Waits until somebody waits for a worker that is on its way to sleep.
-    async fn is_wanted(&self, job: &Job<'_>) {
+    async fn is_asked_for(&self, job: &Job<'_>) {
         let mut changes = self.notices.worker(job.id);
-        while self.falls_asleep(job.id).await {
-            changes.next().await;
+        loop {
+            match self.falls_asleep(job.id).await {
+                Ok(true) => changes.next().await,
+                Ok(false) => return,
+                // Nobody can tell, and the confirmation that is on its way meets the same store.
+                Err(_) => self.clock.sleep_until(self.clock.now() + MARGIN).await,
+            }
         }
     }
 
     /// Whether it is on its way to sleep, and nobody has asked for it.
-    async fn falls_asleep(&self, id: &WorkerId) -> bool {
+    async fn falls_asleep(&self, id: &WorkerId) -> Result<bool, StoreError> {
         let id = id.clone();
-        let record = self.db.glance(move |view| view.worker(&id)).await.ok().flatten();
-        record.is_some_and(|record| matches!(record.status(), Status::Pausing { wake: None, .. }))
+        let record = self.db.glance(move |view| view.worker(&id)).await?;
+        Ok(record.is_some_and(|record| matches!(record.status(), Status::Pausing { wake: None, .. })))
     }
 
     /// The second transaction of a pause: if anything arrived since the first, it is undone.
@@ -155,7 +167,8 @@ impl Shared {
         let mut changes = self.notices.worker(job.id);
         let mut is_over = false;
         loop {
-            if !self.falls_asleep(job.id).await {
+            // Where nobody can tell, nobody is known to wait.
+            if matches!(self.falls_asleep(job.id).await, Ok(false)) {
                 return true;
             }
             if is_over {
@@ -168,4 +181,9 @@ impl Shared {
             }
         }
     }
+}
+
+/// A task that ended without an answer has written nothing that anybody knows of.
+fn or_failed(ended: Result<Result<Answer, ControlError>, JoinError>) -> Result<Answer, ControlError> {
+    ended.unwrap_or_else(|_| Err(ControlError::Unavailable(StoreError::Failed)))
 }

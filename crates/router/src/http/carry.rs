@@ -1,0 +1,159 @@
+//! Carries bodies: piece by piece, in both directions, at the speed of whoever takes them.
+
+use bytes::Bytes;
+use http_body_util::BodyExt as _;
+use hyper::body::{Frame, Incoming};
+
+use super::body::{Broken, Filler};
+use super::visit::{Disturbed, Visit};
+use crate::turned::Turned;
+
+/// One direction.
+#[derive(Debug, Default)]
+pub(super) struct Way {
+    from: Option<Incoming>,
+    into: Option<Filler>,
+    /// Read, and not yet taken.
+    held: Option<Frame<Bytes>>,
+}
+
+/// How far it went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Went {
+    /// A piece was read.
+    Read,
+    /// A piece of this size was taken.
+    Took(u64),
+    /// It has come to its end, or nobody wants the rest.
+    Over,
+    /// It broke off.
+    Broken,
+}
+
+impl Way {
+    pub(super) fn new(from: Incoming, into: Filler) -> Self {
+        Self { from: Some(from), into: Some(into), held: None }
+    }
+
+    fn is_over(&self) -> bool {
+        self.into.is_none()
+    }
+
+    /// Goes one step. Nothing is lost if it is dropped on the way.
+    async fn step(&mut self) -> Went {
+        let Some(into) = &self.into else { return std::future::pending().await };
+        if self.held.is_some() {
+            let Ok(place) = into.reserve().await else { return self.end() };
+            let mut size = 0;
+            if let Some(piece) = self.held.take() {
+                size = piece.data_ref().map_or(0, Bytes::len) as u64;
+                place.send(Ok(piece));
+            }
+            return Went::Took(size);
+        }
+        let Some(from) = &mut self.from else { return self.end() };
+        let next = tokio::select! {
+            next = from.frame() => next,
+            () = into.closed() => return self.end(),
+        };
+        match next {
+            Some(Ok(piece)) => {
+                self.held = Some(piece);
+                Went::Read
+            }
+            Some(Err(_)) => {
+                self.break_off();
+                Went::Broken
+            }
+            None => self.end(),
+        }
+    }
+
+    fn end(&mut self) -> Went {
+        *self = Self::default();
+        Went::Over
+    }
+
+    /// Whoever takes it is told that it is not whole.
+    fn break_off(&mut self) {
+        if let Some(into) = self.into.take() {
+            // There is a place, or one piece before it: then the end comes without a word, which is just as clear
+            // where a length was promised.
+            let _ = into.try_send(Err(Broken));
+        }
+        *self = Self::default();
+    }
+}
+
+/// Why bodies were not carried to their end.
+#[derive(Debug)]
+pub(super) enum Stopped {
+    /// The worker sleeps.
+    Cut,
+    /// It was asked for again after a silence, and did not come.
+    Turned(Turned),
+}
+
+/// Carries what the client says to the worker until `done`.
+pub(super) async fn up_until<T>(
+    visit: &mut Visit,
+    up: &mut Way,
+    done: impl Future<Output = T>,
+) -> Result<T, Stopped> {
+    let mut done = std::pin::pin!(done);
+    loop {
+        let went = tokio::select! {
+            biased;
+            done = &mut done => {
+                visit.be_present().await.map_err(Stopped::Turned)?;
+                return Ok(done);
+            }
+            disturbed = visit.disturbed() => {
+                match disturbed {
+                    Disturbed::Cut => return Err(Stopped::Cut),
+                    Disturbed::Silence => visit.fall_silent(),
+                }
+                continue;
+            }
+            went = up.step() => went,
+        };
+        took(visit, went, true).await?;
+    }
+}
+
+/// Carries both to the end of the answer. What the client still says after that concerns nobody.
+pub(super) async fn both(visit: &mut Visit, up: &mut Way, down: &mut Way) -> Result<(), Stopped> {
+    while !down.is_over() {
+        let (went, is_up) = tokio::select! {
+            biased;
+            disturbed = visit.disturbed() => {
+                match disturbed {
+                    Disturbed::Cut => {
+                        down.break_off();
+                        return Err(Stopped::Cut);
+                    }
+                    Disturbed::Silence => visit.fall_silent(),
+                }
+                continue;
+            }
+            went = down.step() => (went, false),
+            went = up.step() => (went, true),
+        };
+        if let Err(stopped) = took(visit, went, is_up).await {
+            down.break_off();
+            return Err(stopped);
+        }
+    }
+    Ok(())
+}
+
+async fn took(visit: &mut Visit, went: Went, is_up: bool) -> Result<(), Stopped> {
+    match went {
+        // Before it goes on: past the validity of the hold not a byte moves.
+        Went::Read => visit.be_present().await.map_err(Stopped::Turned)?,
+        Went::Took(size) if is_up => visit.moved(size, 0),
+        Went::Took(size) => visit.moved(0, size),
+        Went::Over | Went::Broken => {}
+    }
+    Ok(())
+}

@@ -1,0 +1,188 @@
+//! Whom a request is for, and what of its head is for the next hop only.
+
+use std::net::IpAddr;
+
+use drowse_core::host::HostName;
+use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
+use hyper::http::request;
+use hyper::{Method, Uri};
+
+/// With this a client shows that it may wake a worker. It is for Drowse alone and goes no further.
+pub(super) const WAKE_TOKEN: HeaderName = HeaderName::from_static("drowse-wake-token");
+
+const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
+const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
+
+/// A request that is for nobody.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum NotForUs {
+    #[error("the request names no host, or more than one")]
+    Host,
+    #[error("the host is no name of a host")]
+    Name,
+    #[error("this is no proxy for the rest of the world: CONNECT is not for it")]
+    Connect,
+}
+
+/// Whom it is for. The name in the request line counts before the header, as HTTP has it.
+pub(super) fn host(head: &request::Parts) -> Result<HostName, NotForUs> {
+    if head.method == Method::CONNECT {
+        return Err(NotForUs::Connect);
+    }
+    let mut named = head.headers.get_all(header::HOST).iter();
+    let (first, second) = (named.next(), named.next());
+    if second.is_some() {
+        // Whoever comes after us might believe the other one.
+        return Err(NotForUs::Host);
+    }
+    let text = match (head.uri.authority(), first) {
+        (Some(authority), _) if authority.as_str().contains('@') => return Err(NotForUs::Name),
+        (Some(authority), _) => authority.as_str(),
+        (None, Some(host)) => host.to_str().map_err(|_| NotForUs::Name)?,
+        (None, None) => return Err(NotForUs::Host),
+    };
+    HostName::of_authority(text).map_err(|_| NotForUs::Name)
+}
+
+/// What it wants to speak from now on, if not HTTP.
+pub(super) fn upgrade(headers: &HeaderMap) -> Option<HeaderValue> {
+    let asks = listed(headers).any(|name| name.eq_ignore_ascii_case("upgrade"));
+    headers.get(header::UPGRADE).filter(|_| asks).cloned()
+}
+
+fn listed(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+    let values = headers.get_all(header::CONNECTION).iter().filter_map(|value| value.to_str().ok());
+    values.flat_map(|value| value.split(',').map(str::trim))
+}
+
+/// Takes away what is for one hop only.
+pub(super) fn strip(headers: &mut HeaderMap) {
+    let named: Vec<HeaderName> = listed(headers).filter_map(|name| name.parse().ok()).collect();
+    for name in named {
+        // What tells how the body ends is not for the client to take away.
+        if ![header::TRANSFER_ENCODING, header::CONTENT_LENGTH, header::HOST].contains(&name) {
+            headers.remove(name);
+        }
+    }
+    for name in [
+        header::CONNECTION,
+        header::UPGRADE,
+        header::TE,
+        header::TRAILER,
+        header::PROXY_AUTHENTICATE,
+        header::PROXY_AUTHORIZATION,
+        KEEP_ALIVE,
+        PROXY_CONNECTION,
+    ] {
+        headers.remove(name);
+    }
+}
+
+/// Makes the head one for the worker.
+pub(super) fn pass_on(head: &mut request::Parts, from: IpAddr, upgrade: Option<HeaderValue>) {
+    if let Some(authority) = head.uri.authority()
+        && let Ok(host) = HeaderValue::from_str(authority.as_str())
+    {
+        head.headers.insert(header::HOST, host);
+    }
+    let path = head.uri.path_and_query().cloned();
+    head.uri = path.map_or_else(|| Uri::from_static("/"), Uri::from);
+    strip(&mut head.headers);
+    // Answered here, when the body is asked for.
+    head.headers.remove(header::EXPECT);
+    head.headers.remove(WAKE_TOKEN);
+    if let Some(protocol) = upgrade {
+        head.headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
+        head.headers.insert(header::UPGRADE, protocol);
+    }
+    let before = head.headers.get_all(&FORWARDED_FOR).iter().filter_map(|value| value.to_str().ok());
+    let all: Vec<String> = before.map(str::to_owned).chain([from.to_string()]).collect();
+    if let Ok(value) = HeaderValue::from_str(&all.join(", ")) {
+        head.headers.insert(FORWARDED_FOR, value);
+    }
+    // A proxy in front knows better: it has seen the client's own connection.
+    if !head.headers.contains_key(&FORWARDED_PROTO) {
+        head.headers.insert(FORWARDED_PROTO, HeaderValue::from_static("http"));
+    }
+    if !head.headers.contains_key(&FORWARDED_HOST)
+        && let Some(host) = head.headers.get(header::HOST).cloned()
+    {
+        head.headers.insert(FORWARDED_HOST, host);
+    }
+}
+
+/// Whether to ask the same twice is to ask it once.
+pub(super) fn is_idempotent(method: &Method) -> bool {
+    matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS | Method::TRACE)
+}
+
+#[cfg(test)]
+mod tests {
+    use hyper::Request;
+
+    use super::*;
+
+    fn head(uri: &str, headers: &[(&str, &str)]) -> request::Parts {
+        let mut request = Request::builder().uri(uri);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        request.body(()).unwrap().into_parts().0
+    }
+
+    #[test]
+    fn the_host_is_read_in_all_its_forms() {
+        let host = |uri: &str, headers: &[(&str, &str)]| {
+            host(&head(uri, headers)).map(|host| host.as_str().to_owned())
+        };
+        assert_eq!(host("/", &[("host", "Web.Example.org:8080")]).as_deref(), Ok("web.example.org"));
+        assert_eq!(host("http://one/x", &[("host", "two")]).as_deref(), Ok("one"), "the line counts");
+        assert_eq!(host("/", &[]), Err(NotForUs::Host));
+        assert_eq!(host("/", &[("host", "a"), ("host", "b")]), Err(NotForUs::Host));
+        assert_eq!(host("/", &[("host", "a/../b")]), Err(NotForUs::Name));
+        assert_eq!(host("http://me@one/", &[]), Err(NotForUs::Name));
+    }
+
+    #[test]
+    fn what_is_for_one_hop_goes_no_further() {
+        let mut head = head(
+            "http://web/a?b=c",
+            &[
+                ("connection", "keep-alive, x-mine"),
+                ("x-mine", "1"),
+                ("keep-alive", "timeout=5"),
+                ("drowse-wake-token", "secret"),
+                ("expect", "100-continue"),
+                ("x-forwarded-for", "192.0.2.7"),
+                ("accept", "*/*"),
+            ],
+        );
+        pass_on(&mut head, [10, 0, 0, 1].into(), None);
+        assert_eq!(head.uri, "/a?b=c");
+        let mut names: Vec<&str> = head.headers.keys().map(HeaderName::as_str).collect();
+        names.sort_unstable();
+        assert_eq!(names, ["accept", "host", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto"]);
+        assert_eq!(head.headers["x-forwarded-for"], "192.0.2.7, 10.0.0.1");
+        assert_eq!(head.headers["host"], "web");
+    }
+
+    #[test]
+    fn a_client_cannot_take_away_how_its_body_ends() {
+        let mut head =
+            head("/", &[("host", "web"), ("connection", "content-length, host"), ("content-length", "3")]);
+        pass_on(&mut head, [10, 0, 0, 1].into(), None);
+        assert_eq!(head.headers["content-length"], "3");
+        assert_eq!(head.headers["host"], "web");
+    }
+
+    #[test]
+    fn an_upgrade_is_asked_for_in_two_places() {
+        let asks = |headers: &[(&str, &str)]| upgrade(&head("/", headers).headers);
+        assert!(asks(&[("connection", "Keep-Alive, Upgrade"), ("upgrade", "websocket")]).is_some());
+        assert!(asks(&[("upgrade", "websocket")]).is_none());
+        assert!(asks(&[("connection", "upgrade")]).is_none());
+    }
+}

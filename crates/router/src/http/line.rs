@@ -1,0 +1,72 @@
+//! Connections to workers.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use hyper::body::Incoming;
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper::{Request, Response};
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+
+use super::body::Words;
+use crate::pump::keepalive;
+use crate::router::Router;
+
+/// How long a worker may take to pick up. One that is awake and has answered before does so within microseconds.
+const DIAL_FOR: Duration = Duration::from_secs(5);
+
+/// A connection to a worker.
+#[derive(Debug)]
+pub(super) struct Line {
+    to: SocketAddr,
+    sender: SendRequest<Words>,
+    /// It has carried a request before.
+    pub(super) is_used: bool,
+}
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub(super) enum Unanswered {
+    /// The worker hung up. Whether it has heard the request is not known, unless it is said that it has not.
+    HungUp { was_sent: bool },
+    /// It said something that is no HTTP.
+    Garbage(hyper::Error),
+}
+
+impl Line {
+    /// Calls a worker.
+    pub(super) async fn dial(router: &Router, to: SocketAddr) -> Option<Self> {
+        let stream = tokio::time::timeout(DIAL_FOR, TcpStream::connect(to)).await.ok()?.ok()?;
+        let _ = stream.set_nodelay(true);
+        keepalive(&stream);
+        let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.ok()?;
+        // It ends with the sender, and with whatever it became by an upgrade.
+        router.spawn(async move {
+            let _ = connection.with_upgrades().await;
+        });
+        Some(Self { to, sender, is_used: false })
+    }
+
+    /// Whether a request for there can go by it.
+    pub(super) fn leads_to(&self, to: SocketAddr) -> bool {
+        self.to == to && self.sender.is_ready() && !self.sender.is_closed()
+    }
+
+    /// Asks, and waits for the head of the answer.
+    pub(super) async fn ask(&mut self, request: Request<Words>) -> Result<Response<Incoming>, Unanswered> {
+        self.is_used = true;
+        match self.sender.try_send_request(request).await {
+            Ok(response) => Ok(response),
+            Err(mut failed) => {
+                let was_sent = failed.take_message().is_none();
+                let error = failed.into_error();
+                if error.is_parse() {
+                    Err(Unanswered::Garbage(error))
+                } else {
+                    Err(Unanswered::HungUp { was_sent })
+                }
+            }
+        }
+    }
+}

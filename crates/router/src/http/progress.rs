@@ -1,0 +1,100 @@
+//! How a wake stands, for the page that waits for it: server-sent events until the worker is there.
+//!
+//! Whoever follows it waits at the gate like anybody else, so the worker is held until the page has been told to
+//! load again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::Either;
+use hyper::body::{Frame, SizeHint};
+use hyper::http::request;
+use hyper::{Method, Response};
+use tokio::time::Instant;
+
+use super::body::{Filler, Tube, Words};
+use super::{Caller, answer};
+use crate::door::{Door, Knocked};
+use crate::route::{Route, Standing};
+use crate::turned::Turned;
+
+/// Where a page asks, at the host of its worker.
+pub(super) const PATH: &str = "/.well-known/drowse/wake";
+
+const EVERY: Duration = Duration::from_millis(500);
+
+pub(super) fn is_asked_for(parts: &request::Parts) -> bool {
+    parts.method == Method::GET && parts.uri.path() == PATH
+}
+
+pub(super) fn follow(
+    caller: &Arc<Caller>,
+    door: Arc<Door>,
+    route: &Arc<Route>,
+    standing: Standing,
+) -> Response<Words> {
+    let (filler, tube) = Tube::new(SizeHint::default());
+    let (from, route) = (caller.from, Arc::clone(route));
+    caller.router.spawn(async move {
+        tokio::select! {
+            // Whoever closes the page waits no more.
+            () = filler.closed() => {}
+            () = tell(&filler, from, &door, &route, standing) => {}
+        }
+    });
+    answer::events(Either::Right(tube))
+}
+
+async fn tell(filler: &Filler, from: std::net::IpAddr, door: &Arc<Door>, route: &Route, standing: Standing) {
+    let last = match standing {
+        Standing::Robot => failed(&Turned::Dormant),
+        Standing::MayWake | Standing::MayCome => {
+            let may_wake = standing == Standing::MayWake;
+            let began = Instant::now();
+            let told = match door.knock(from, &route.target, may_wake, route.rules.wait_for) {
+                Knocked::Passed(pass) => Ok(pass),
+                Knocked::Turned(why) => Err(why),
+                Knocked::Waits(mut waits) => loop {
+                    let event = waiting(began.elapsed(), waits.ahead());
+                    if filler.send(Ok(Frame::data(event))).await.is_err() {
+                        return;
+                    }
+                    if let Ok(told) = tokio::time::timeout(EVERY, waits.told()).await {
+                        break told;
+                    }
+                },
+            };
+            match told {
+                // It is held until the page has heard of it.
+                Ok(pass) => {
+                    let _ =
+                        filler.send(Ok(Frame::data(Bytes::from_static(b"event: ready\ndata: {}\n\n")))).await;
+                    filler.closed().await;
+                    return drop(pass);
+                }
+                Err(why) => failed(&why),
+            }
+        }
+    };
+    let _ = filler.send(Ok(Frame::data(last))).await;
+    // An event source that loses its connection comes again: it is the page that ends this.
+    filler.closed().await;
+}
+
+fn waiting(waited: Duration, ahead: usize) -> Bytes {
+    format!("event: waiting\ndata: {{\"waited_ms\":{},\"ahead\":{ahead}}}\n\n", waited.as_millis()).into()
+}
+
+fn failed(why: &Turned) -> Bytes {
+    // Of JSON only what a sentence needs.
+    let mut text = String::new();
+    for c in why.to_string().chars() {
+        match c {
+            '"' | '\\' => text.extend(['\\', c]),
+            c if c.is_control() => text.push(' '),
+            c => text.push(c),
+        }
+    }
+    format!("event: failed\ndata: {{\"reason\":\"{text}\"}}\n\n").into()
+}

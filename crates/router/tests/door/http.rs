@@ -1,0 +1,605 @@
+//! HTTP by host, with clients and workers that are sockets and a few lines of text.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use drowse_router::http::Page;
+use drowse_router::route::{Robots, Rules, Target, Waiting, WakeToken};
+use drowse_router::{Closing, Leads, Listener, Names, Open, Route};
+use drowse_wire::control::{EdgeCause, Slept};
+
+use super::plane::{Serve, id, program, until};
+use crate::{Bench, call, ends, rest};
+
+/// An answer.
+#[derive(Debug)]
+struct Heard {
+    status: u16,
+    head: String,
+    body: Vec<u8>,
+}
+
+impl Heard {
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    fn header(&self, name: &str) -> Option<&str> {
+        self.head.lines().find_map(|line| {
+            let (key, value) = line.split_once(':')?;
+            key.eq_ignore_ascii_case(name).then(|| value.trim())
+        })
+    }
+}
+
+/// Reads one answer and leaves the connection for the next.
+fn hear(stream: &mut BufReader<TcpStream>) -> Heard {
+    let mut head = String::new();
+    loop {
+        let mut line = String::new();
+        assert!(stream.read_line(&mut line).unwrap() > 0, "it ended after {head:?}");
+        if line == "\r\n" {
+            break;
+        }
+        head.push_str(&line);
+    }
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    let mut answer = Heard { status, head, body: Vec::new() };
+    if let Some(length) = answer.header("content-length") {
+        answer.body = vec![0; length.parse().unwrap()];
+        stream.read_exact(&mut answer.body).unwrap();
+    } else if answer.header("transfer-encoding") == Some("chunked") {
+        loop {
+            let mut size = String::new();
+            stream.read_line(&mut size).unwrap();
+            let size = usize::from_str_radix(size.trim(), 16).unwrap();
+            let mut piece = vec![0; size + 2];
+            stream.read_exact(&mut piece).unwrap();
+            if size == 0 {
+                break;
+            }
+            answer.body.extend(&piece[..size]);
+        }
+    }
+    answer
+}
+
+fn ask(door: &Open, request: &str) -> Heard {
+    let mut stream = BufReader::new(call(door));
+    stream.get_mut().write_all(request.as_bytes()).unwrap();
+    hear(&mut stream)
+}
+
+fn get(host: &str, more: &str) -> String {
+    format!("GET /a?b HTTP/1.1\r\nHost: {host}\r\n{more}\r\n")
+}
+
+/// Answers every request with its first line, the body's length, and what it was told about the client.
+fn tells(stream: TcpStream) {
+    let mut writer = stream.try_clone().unwrap();
+    let mut reader = BufReader::new(stream);
+    loop {
+        let mut head = String::new();
+        loop {
+            let mut line = String::new();
+            if reader.read_line(&mut line).unwrap_or(0) == 0 {
+                return;
+            }
+            if line == "\r\n" {
+                break;
+            }
+            head.push_str(&line);
+        }
+        let field = |name: &str| {
+            let found = head.lines().find_map(|line| line.split_once(": ").filter(|(key, _)| *key == name));
+            found.map_or("-", |(_, value)| value).to_owned()
+        };
+        let mut body = vec![0; field("content-length").parse().unwrap_or(0)];
+        reader.read_exact(&mut body).unwrap();
+        let line = head.lines().next().unwrap();
+        let text = format!(
+            "{line} {} {} {} {}",
+            field("host"),
+            field("x-forwarded-for"),
+            field("drowse-wake-token"),
+            body.len()
+        );
+        let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{text}", text.len());
+        if writer.write_all(answer.as_bytes()).is_err() {
+            return;
+        }
+    }
+}
+
+/// A port that leads by host to these workers, all on the same terms.
+fn shared(bench: &Bench, rules: &Rules, workers: &[(&str, Target)]) -> Open {
+    let rules = Arc::new(rules.clone());
+    let routes = workers.iter().map(|(name, target)| {
+        bench.plane.set(name, |_| {});
+        let route = Route {
+            rules: Arc::clone(&rules),
+            target: target.clone(),
+            ..Route::to(id(name), target.address)
+        };
+        (format!("{name}.example.org").parse().unwrap(), Arc::new(route))
+    });
+    let names = Arc::new(Names::new(routes.collect::<Vec<_>>()));
+    bench.router.open(Listener::bind(([127, 0, 0, 1], 0).into()).unwrap(), Leads::Http(names))
+}
+
+fn web(bench: &Bench, rules: &Rules, serve: Serve) -> Open {
+    shared(bench, rules, &[("web", program(serve).into())])
+}
+
+fn sleeps(bench: &Bench, worker: &str) {
+    bench.plane.set(worker, |subject| subject.is_awake = false);
+}
+
+#[test]
+fn every_request_of_a_connection_goes_to_the_host_that_it_names() {
+    let bench = Bench::new();
+    let [one, two] = [program(tells), program(tells)];
+    let door = shared(&bench, &Rules::default(), &[("one", one.into()), ("two", two.into())]);
+    sleeps(&bench, "two");
+    let mut stream = BufReader::new(call(&door));
+    for (host, name) in
+        [("one.example.org", "one"), ("two.example.org:80", "two"), ("ONE.example.org", "one")]
+    {
+        stream.get_mut().write_all(get(host, "").as_bytes()).unwrap();
+        let heard = hear(&mut stream);
+        assert_eq!((heard.status, heard.text()), (200, format!("GET /a?b HTTP/1.1 {host} 127.0.0.1 - 0")));
+        let is_cold = heard.header("drowse-cold-start-ms").is_some();
+        assert_eq!(is_cold, name == "two", "{}", heard.head);
+    }
+    assert_eq!((bench.plane.wakes("one"), bench.plane.wakes("two")), (0, 1));
+    // A connection that is only kept for the next request holds nobody.
+    until("both are let go", || bench.open("one") + bench.open("two"), |open| *open == 0);
+    for name in ["one", "two"] {
+        until("the hold is given back", || bench.plane.edges(name), |edges| edges.last().unwrap().0 == 0);
+    }
+    stream.get_mut().write_all(get("nobody.example.org", "").as_bytes()).unwrap();
+    let heard = hear(&mut stream);
+    assert_eq!(
+        (heard.status, heard.text().as_str()),
+        (404, "drowse: no worker answers to nobody.example.org\n")
+    );
+    stream.get_mut().write_all(get("two.example.org", "").as_bytes()).unwrap();
+    assert_eq!(hear(&mut stream).status, 200, "and the connection goes on");
+}
+
+#[test]
+fn a_request_is_held_with_its_body_until_the_worker_is_there() {
+    let bench = Bench::new();
+    let door = web(&bench, &Rules::default(), tells);
+    bench.plane.set("web", |subject| (subject.is_awake, subject.wakes) = (false, false));
+    let mut stream = BufReader::new(call(&door));
+    let body = "x".repeat(200_000);
+    let request =
+        format!("POST /up HTTP/1.1\r\nHost: web.example.org\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+    let mut writer = stream.get_ref().try_clone().unwrap();
+    let writing = std::thread::spawn(move || writer.write_all(request.as_bytes()).unwrap());
+    until("it waits", || bench.router.door(&id("web")).waiting(), |waiting| *waiting == 1);
+    bench.plane.set("web", |subject| subject.wakes = true);
+    assert_eq!(hear(&mut stream).text(), "POST /up HTTP/1.1 web.example.org 127.0.0.1 - 200000");
+    writing.join().unwrap();
+    let counts = bench.router.door(&id("web")).counts();
+    assert!(counts.to_worker >= 200_000 && counts.to_client > 0, "{counts:?}");
+}
+
+#[test]
+fn somebody_with_a_browser_gets_a_page_that_tells_when_the_worker_is_there() {
+    let bench = Bench::new();
+    let door = web(&bench, &Rules::default(), tells);
+    bench.plane.set("web", |subject| (subject.is_awake, subject.wakes) = (false, false));
+    let html = "Accept: text/html,*/*;q=0.8\r\n";
+    let page = ask(&door, &get("web.example.org", html));
+    assert_eq!(page.status, 503, "{}", page.head);
+    assert_eq!(page.header("drowse-state"), Some("waking"));
+    assert_eq!(page.header("retry-after"), Some("2"));
+    assert!(page.text().contains("being woken") && page.text().contains("/.well-known/drowse/wake"));
+
+    let mut follows = BufReader::new(call(&door));
+    let request = "GET /.well-known/drowse/wake HTTP/1.1\r\nHost: web.example.org\r\n\r\n";
+    follows.get_mut().write_all(request.as_bytes()).unwrap();
+    let mut heard = String::new();
+    let mut until_line = |wanted: &str| {
+        while !heard.ends_with(wanted) {
+            assert!(follows.read_line(&mut heard).unwrap() > 0, "{heard}");
+        }
+    };
+    until_line("\"ahead\":0}\n");
+    bench.plane.set("web", |subject| subject.wakes = true);
+    until_line("event: ready\n");
+    assert_eq!(bench.open("web"), 1, "it is held until the page has loaded again");
+    drop(follows);
+    assert_eq!(ask(&door, &get("web.example.org", html)).status, 200);
+    until("it is let go", || bench.open("web"), |open| *open == 0);
+}
+
+#[test]
+fn what_is_back_at_once_is_no_page_but_the_answer() {
+    let bench = Bench::new();
+    let door = web(&bench, &Rules::default(), tells);
+    sleeps(&bench, "web");
+    let heard = ask(&door, &get("web.example.org", "Accept: text/html\r\n"));
+    assert_eq!(heard.status, 200);
+    assert!(heard.header("drowse-cold-start-ms").is_some());
+}
+
+#[test]
+fn the_terms_say_who_gets_a_page_and_how_it_looks() {
+    let bench = Bench::new();
+    let page = Arc::new(Page::new("<p>{{worker}} is coming{{follow}}").unwrap());
+    let rules = Rules { waiting: Waiting::Page, page, ..Rules::default() };
+    let door = web(&bench, &rules, tells);
+    bench.plane.set("web", |subject| (subject.is_awake, subject.wakes) = (false, false));
+    let heard = ask(&door, &get("web.example.org", "Accept: text/html\r\n"));
+    assert!(heard.text().starts_with("<p>web is coming<noscript>"), "{}", heard.text());
+    let heard = ask(&door, &get("web.example.org", ""));
+    assert_eq!(heard.status, 503);
+    assert!(heard.text().starts_with("drowse: web: It was asleep and is being woken"), "{}", heard.text());
+
+    let rules = Rules { waiting: Waiting::Hold, wait_for: Duration::from_secs(1), ..Rules::default() };
+    let door = web(&bench, &rules, tells);
+    let heard = ask(&door, &get("web.example.org", "Accept: text/html\r\n"));
+    assert_eq!(
+        (heard.status, heard.header("retry-after")),
+        (503, Some("5")),
+        "held to its end: {}",
+        heard.head
+    );
+    assert!(heard.text().contains("it did not answer within 1 s"), "{}", heard.text());
+}
+
+#[test]
+fn whoever_may_not_wake_it_is_told_why() {
+    let bench = Bench::new();
+    let door = web(&bench, &Rules::default(), tells);
+    bench.plane.set("web", |subject| (subject.is_awake, subject.may_wake) = (false, false));
+    let heard = ask(&door, &get("web.example.org", ""));
+    assert_eq!((heard.status, heard.header("drowse-state")), (503, Some("asleep")));
+    assert_eq!(heard.text(), "drowse: web: a person put it to sleep\n");
+
+    let rules = Rules { wake_token: Some(WakeToken("secret".to_owned())), ..Rules::default() };
+    let door = web(&bench, &rules, tells);
+    bench.plane.set("web", |subject| subject.may_wake = true);
+    assert_eq!(ask(&door, &get("web.example.org", "")).status, 503);
+    assert_eq!(bench.plane.wakes("web"), 0);
+    let heard = ask(&door, &get("web.example.org", "Drowse-Wake-Token: secret\r\n"));
+    assert_eq!(heard.text(), "GET /a?b HTTP/1.1 web.example.org 127.0.0.1 - 0", "the token is not passed on");
+    assert_eq!(ask(&door, &get("web.example.org", "")).status, 200, "and while it is awake all may come");
+}
+
+#[test]
+fn a_robot_is_answered_by_those_who_are_awake_and_counts_for_nothing() {
+    let bench = Bench::new();
+    let robots =
+        Robots { agents: vec!["uptime".to_owned()], paths: vec!["/healthz".to_owned()], ..Robots::default() };
+    let door = web(&bench, &Rules { robots, ..Rules::default() }, tells);
+    let by_agent = get("web.example.org", "User-Agent: Uptime-Kuma/1\r\n");
+    assert_eq!(ask(&door, &by_agent).status, 200);
+    sleeps(&bench, "web");
+    let by_path = "GET /healthz?x HTTP/1.1\r\nHost: web.example.org\r\n\r\n".to_owned();
+    for request in [&by_agent, &by_path] {
+        let heard = ask(&door, request);
+        assert_eq!((heard.status, heard.header("drowse-state")), (503, Some("dormant")), "{}", heard.head);
+    }
+    assert_eq!(bench.plane.said(), [], "nothing was counted and nobody asked for");
+}
+
+#[test]
+fn a_robot_ends_when_the_worker_sleeps() {
+    let bench = Bench::new();
+    let robots = Robots { paths: vec!["/*".to_owned()], ..Robots::default() };
+    let door = web(&bench, &Rules { robots, ..Rules::default() }, |mut stream| {
+        stream.write_all(b"HTTP/1.1 200 OK\r\n\r\nfor ever").unwrap();
+        // Until we hang up.
+        let _ = stream.read_to_end(&mut Vec::new());
+    });
+    let mut stream = call(&door);
+    stream.write_all(get("web.example.org", "").as_bytes()).unwrap();
+    let mut first = [0; 8];
+    stream.read_exact(&mut first).unwrap();
+    bench.plane.set("web", |subject| {
+        (subject.is_awake, subject.fell) = (false, Some(Slept::Asleep { since: None }));
+    });
+    let heard = String::from_utf8(rest(&mut stream)).unwrap();
+    assert!(!heard.ends_with("0\r\n\r\n"), "it is not passed off as whole: {heard:?}");
+}
+
+#[test]
+fn a_websocket_is_carried_like_any_connection() {
+    let bench = Bench::new();
+    let door = web(&bench, &Rules::default(), |mut stream| {
+        let mut reader = BufReader::new(stream.try_clone().unwrap());
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            assert!(reader.read_line(&mut head).unwrap() > 0);
+        }
+        let asked = head.to_ascii_lowercase();
+        assert!(
+            asked.contains("connection: upgrade\r\n") && asked.contains("upgrade: websocket\r\n"),
+            "{head}"
+        );
+        // The first words come with the answer.
+        let answer =
+            "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\nwelcome ";
+        stream.write_all(answer.as_bytes()).unwrap();
+        let mut buffer = [0; 1024];
+        while let Ok(read @ 1..) = reader.read(&mut buffer) {
+            stream.write_all(&buffer[..read]).unwrap();
+        }
+    });
+    sleeps(&bench, "web");
+    bench.plane.set("web", |subject| subject.connection_idle = Some(Duration::from_millis(300)));
+    let mut stream = BufReader::new(call(&door));
+    // And so do the client's.
+    let upgrade = get("web.example.org", "Connection: Upgrade\r\nUpgrade: websocket\r\n") + "early ";
+    stream.get_mut().write_all(upgrade.as_bytes()).unwrap();
+    let heard = hear(&mut stream);
+    assert_eq!(heard.status, 101, "{}", heard.head);
+    assert!(heard.header("upgrade").is_some(), "{}", heard.head);
+    let mut words = [0; 14];
+    stream.read_exact(&mut words).unwrap();
+    assert_eq!(&words, b"welcome early ");
+    assert_eq!(bench.open("web"), 1);
+    let edges = until("it falls silent", || bench.plane.edges("web"), |edges| edges.len() == 2);
+    assert_eq!(edges, [(1, EdgeCause::Came), (0, EdgeCause::FellSilent)]);
+    sleeps(&bench, "web");
+    stream.get_mut().write_all(b"again").unwrap();
+    let mut words = [0; 5];
+    stream.read_exact(&mut words).unwrap();
+    assert_eq!((&words, bench.plane.wakes("web")), (b"again", 2), "a byte wakes it again");
+    bench.plane.set("web", |subject| {
+        (subject.is_awake, subject.fell) = (false, Some(Slept::Asleep { since: None }));
+    });
+    assert_eq!(rest(stream.get_mut()), b"", "and who is cut is cut");
+}
+
+#[test]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the worker is silent for longer than counts, which is the case to be tested"
+)]
+fn events_flow_as_they_come_and_silence_is_not_use() {
+    let bench = Bench::new();
+    let door = web(&bench, &Rules::default(), |mut stream| {
+        let _ = stream.read(&mut [0; 1024]);
+        let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n";
+        stream.write_all(head.as_bytes()).unwrap();
+        for event in ["one", "two"] {
+            stream.write_all(format!("3\r\n{event}\r\n").as_bytes()).unwrap();
+            std::thread::sleep(Duration::from_secs(1));
+        }
+        let _ = stream.write_all(b"0\r\n\r\n");
+    });
+    bench.plane.set("web", |subject| subject.connection_idle = Some(Duration::from_millis(200)));
+    let mut stream = BufReader::new(call(&door));
+    stream.get_mut().write_all(get("web.example.org", "").as_bytes()).unwrap();
+    assert_eq!(hear(&mut stream).text(), "onetwo");
+    let edges = until("it is let go", || bench.plane.edges("web"), |edges| edges.len() >= 4);
+    assert_eq!(edges[..3], [(1, EdgeCause::Came), (0, EdgeCause::FellSilent), (1, EdgeCause::Came)]);
+}
+
+#[test]
+fn past_its_validity_not_a_byte_of_a_body_moves() {
+    let bench = Bench::new();
+    let door = web(&bench, &Rules::default(), |mut stream| {
+        let mut byte = [0; 1];
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            stream.read_exact(&mut byte).unwrap();
+            head.push(byte[0]);
+        }
+        stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\n").unwrap();
+        let mut rest = [0; 8];
+        stream.read_exact(&mut rest).unwrap();
+        stream.write_all(&rest).unwrap();
+    });
+    let mut stream = BufReader::new(call(&door));
+    let request = "POST / HTTP/1.1\r\nHost: web.example.org\r\nContent-Length: 8\r\n\r\n";
+    stream.get_mut().write_all(request.as_bytes()).unwrap();
+    until("it is in", || bench.router.door(&id("web")).counts().connections, |count| *count == 1);
+    bench.plane.set_valid_until(drowse_core::Timestamp::EPOCH);
+    until("it is asked for again", || bench.plane.edges("web"), |edges| edges.len() >= 2);
+    stream.get_mut().write_all(b"held now").unwrap();
+    stream.get_mut().set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+    let mut buffer = [0; 512];
+    let mut heard = Vec::new();
+    while let Ok(read @ 1..) = stream.read(&mut buffer) {
+        heard.extend(&buffer[..read]);
+    }
+    assert!(!String::from_utf8_lossy(&heard).contains("held now"));
+    bench.plane.set_valid_until((bench.now)() + Duration::from_hours(1));
+    stream.get_mut().set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    while !heard.ends_with(b"held now") {
+        let read = stream.read(&mut buffer).unwrap();
+        assert!(read > 0, "{}", String::from_utf8_lossy(&heard));
+        heard.extend(&buffer[..read]);
+    }
+}
+
+/// A worker that keeps connections open and hangs up on the second request of each, as servers do whose patience
+/// has just ended.
+fn forgetful(stream: TcpStream) {
+    let mut writer = stream.try_clone().unwrap();
+    let mut reader = BufReader::new(stream);
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        if reader.read_line(&mut head).unwrap_or(0) == 0 {
+            return;
+        }
+    }
+    writer.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").unwrap();
+    let _ = reader.read(&mut [0; 1]);
+}
+
+#[test]
+fn a_connection_that_a_worker_has_given_up_loses_no_request() {
+    let bench = Bench::new();
+    let door = web(&bench, &Rules::default(), forgetful);
+    let mut stream = BufReader::new(call(&door));
+    for round in 0..20 {
+        stream.get_mut().write_all(get("web.example.org", "").as_bytes()).unwrap();
+        assert_eq!(hear(&mut stream).text(), "ok", "round {round}");
+    }
+}
+
+static ASKED: AtomicUsize = AtomicUsize::new(0);
+
+#[test]
+fn a_worker_that_is_not_ready_yet_is_asked_until_it_is() {
+    let bench = Bench::new();
+    // A port forwarder: it takes connections and drops them until the program behind it is up.
+    let hangs_up = program(|mut stream| {
+        if ASKED.fetch_add(1, Ordering::SeqCst) < 5 {
+            let _ = stream.read(&mut [0; 8]);
+            return;
+        }
+        tells(stream);
+    });
+    let door = shared(&bench, &Rules::default(), &[("web", hangs_up.into())]);
+    sleeps(&bench, "web");
+    let request = "POST /once HTTP/1.1\r\nHost: web.example.org\r\nContent-Length: 5\r\n\r\nhello";
+    let heard = ask(&door, request);
+    assert_eq!(
+        (heard.status, heard.text().as_str()),
+        (200, "POST /once HTTP/1.1 web.example.org 127.0.0.1 - 5")
+    );
+    assert_eq!(bench.plane.wakes("web"), 1);
+}
+
+static READY: AtomicUsize = AtomicUsize::new(0);
+
+#[test]
+fn a_worker_that_says_when_it_is_ready_is_believed() {
+    let bench = Bench::new();
+    let warms_up = program(|mut stream| {
+        let mut head = [0; 1024];
+        let read = stream.read(&mut head).unwrap_or(0);
+        if head[..read].starts_with(b"GET /ready ") {
+            let status = if READY.fetch_add(1, Ordering::SeqCst) < 3 { "503 Wait" } else { "204 Ready" };
+            let _ = stream.write_all(format!("HTTP/1.1 {status}\r\n\r\n").as_bytes());
+            return;
+        }
+        let asked = READY.load(Ordering::SeqCst);
+        let _ = stream.write_all(format!("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n{asked}").as_bytes());
+    });
+    let target = Target { ready_path: Some("/ready".into()), ..warms_up.into() };
+    let door = shared(&bench, &Rules::default(), &[("web", target)]);
+    sleeps(&bench, "web");
+    assert_eq!(ask(&door, &get("web.example.org", "")).text(), "4", "not before it said so");
+}
+
+#[test]
+fn a_worker_without_an_answer_is_a_bad_gateway() {
+    let bench = Bench::new();
+    let silent = program(|mut stream| {
+        let mut head = [0; 1024];
+        // Whoever only looks whether it stands sends nothing.
+        if stream.read(&mut head).unwrap_or(0) > 0 && head.starts_with(b"GET /first") {
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+        }
+    });
+    let garbage = program(|mut stream| {
+        let _ = stream.read(&mut [0; 1024]);
+        let _ = stream.write_all(b"SSH-2.0-OpenSSH_9.6\r\n");
+    });
+    let door = shared(&bench, &Rules::default(), &[("silent", silent.into()), ("garbage", garbage.into())]);
+    assert_eq!(ask(&door, "GET /first HTTP/1.1\r\nHost: silent.example.org\r\n\r\n").status, 200);
+    // It has answered in this run: what it does now is its own business, and a POST is not said twice.
+    let heard = ask(&door, "POST / HTTP/1.1\r\nHost: silent.example.org\r\nContent-Length: 1\r\n\r\nx");
+    assert_eq!(heard.status, 502);
+    assert_eq!(heard.text(), "drowse: silent: it closed the connection without an answer\n");
+    let heard = ask(&door, &get("garbage.example.org", ""));
+    assert_eq!(heard.status, 502);
+    assert!(heard.text().starts_with("drowse: garbage: its answer is no HTTP"), "{}", heard.text());
+}
+
+#[test]
+fn garbage_and_tricks_are_refused() {
+    let bench = Bench::new();
+    let door = web(&bench, &Rules::default(), tells);
+    let table = [
+        ("GET / HTTP/1.1\r\n\r\n", 400),
+        ("GET / HTTP/1.1\r\nHost: web.example.org\r\nHost: other\r\n\r\n", 400),
+        ("CONNECT web.example.org:443 HTTP/1.1\r\nHost: web.example.org\r\n\r\n", 400),
+        ("GET / HTTP/1.1\r\nHost: ../etc\r\n\r\n", 400),
+        ("nonsense\r\n\r\n", 400),
+        ("\x16\x03\x01\x02\x00\x01\x00\x01\r\n\r\n", 400),
+        ("POST / HTTP/1.1\r\nHost: web.example.org\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nxy", 400),
+    ];
+    for (request, status) in table {
+        assert_eq!(ask(&door, request).status, status, "{request:?}");
+    }
+    let mut stream = call(&door);
+    let endless = format!("GET / HTTP/1.1\r\nHost: web.example.org\r\nX: {}", "y".repeat(100_000));
+    let _ = stream.write_all(endless.as_bytes());
+    let told = String::from_utf8(rest(&mut stream)).unwrap();
+    assert!(told.is_empty() || told.starts_with("HTTP/1.1 4"), "{told}");
+    assert_eq!(bench.plane.said(), []);
+}
+
+#[test]
+fn a_client_that_leaves_is_waited_for_no_longer() {
+    let bench = Bench::new();
+    let door = web(&bench, &Rules::default(), tells);
+    bench.plane.set("web", |subject| (subject.is_awake, subject.wakes) = (false, false));
+    let mut stream = call(&door);
+    stream.write_all(get("web.example.org", "").as_bytes()).unwrap();
+    until("it waits", || bench.router.door(&id("web")).waiting(), |waiting| *waiting == 1);
+    drop(stream);
+    until("nobody waits", || bench.router.door(&id("web")).waiting(), |waiting| *waiting == 0);
+    until("the hold is given back", || bench.plane.edges("web"), |edges| edges.last().unwrap().0 == 0);
+}
+
+#[test]
+fn a_port_that_closes_answers_what_is_under_way_and_then_hangs_up() {
+    let bench = Bench::new();
+    let door = web(&bench, &Rules::default(), tells);
+    bench.plane.set("web", |subject| (subject.is_awake, subject.wakes) = (false, false));
+    let [mut idle, mut under_way] = [(); 2].map(|()| BufReader::new(call(&door)));
+    under_way.get_mut().write_all(get("web.example.org", "").as_bytes()).unwrap();
+    until("it waits", || bench.router.door(&id("web")).waiting(), |waiting| *waiting == 1);
+    door.close(Closing::NobodyIn);
+    bench.plane.set("web", |subject| subject.wakes = true);
+    let heard = hear(&mut under_way);
+    assert_eq!((heard.status, heard.header("connection")), (200, Some("close")), "{}", heard.head);
+    ends(under_way.get_mut());
+    ends(idle.get_mut());
+}
+
+#[test]
+fn many_requests_at_one_sleeping_worker_are_one_wake() {
+    let bench = Bench::new();
+    let door = web(&bench, &Rules::default(), tells);
+    bench.plane.set("web", |subject| (subject.is_awake, subject.wakes) = (false, false));
+    let mut streams: Vec<_> = (0..300).map(|_| BufReader::new(call(&door))).collect();
+    for stream in &mut streams {
+        stream.get_mut().write_all(get("web.example.org", "").as_bytes()).unwrap();
+    }
+    until("all wait", || bench.router.door(&id("web")).waiting(), |waiting| *waiting == 300);
+    bench.plane.set("web", |subject| subject.wakes = true);
+    for stream in &mut streams {
+        assert_eq!(hear(stream).status, 200);
+    }
+    assert_eq!(bench.plane.wakes("web"), 1);
+}
+
+/// An address where nobody listens.
+fn nobody() -> SocketAddr {
+    TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap()
+}
+
+#[test]
+fn a_worker_that_never_answers_is_a_503_that_says_when_to_come_again() {
+    let bench = Bench::new();
+    let rules = Rules { wait_for: Duration::from_millis(400), ..Rules::default() };
+    let door = shared(&bench, &rules, &[("never", nobody().into())]);
+    let heard = ask(&door, &get("never.example.org", ""));
+    assert_eq!((heard.status, heard.header("retry-after")), (503, Some("5")), "{}", heard.head);
+    assert_eq!(heard.header("drowse-state"), Some("failed"));
+}
