@@ -64,6 +64,11 @@ const PACKAGES: &[Package] = &[
         probe: &["/usr/sbin/nginx", "-v"],
         why: "a worker with HTTP and TLS behind the front door",
     },
+    Package {
+        name: "systemd",
+        probe: &["systemd-socket-activate", "--version"],
+        why: "opens ports before Drowse is there, and hands them over",
+    },
     Package { name: "openssl", probe: &["openssl", "version"], why: "certificates for that worker" },
     Package { name: "curl", probe: &["curl", "--version"], why: "a client of that worker" },
     Package {

@@ -2,7 +2,7 @@
 //!
 //! Everything that decides is elsewhere: the gate says who passes, the keeper wakes workers. A pump only asks at
 //! the gate, holds the sockets of those who wait, calls workers and copies. See
-//! `docs/decisions/0010-the-pump.md` for why it is not a task for each connection.
+//! `docs/decisions/0012-the-pump.md` for why it is not a task for each connection.
 //!
 //! What must stay true: not a byte is taken from a client before it has passed the gate; past the validity of the
 //! session not a byte moves; a pump never blocks but in `epoll_wait`.

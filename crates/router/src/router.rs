@@ -150,6 +150,11 @@ impl Open {
         self.port.lead(leads, leading);
     }
 
+    /// The port itself, for whoever takes it over. `None`: it is closed.
+    pub fn socket(&self) -> io::Result<Option<OwnedFd>> {
+        lock(&self.socket).as_ref().map(|socket| socket.try_clone()).transpose()
+    }
+
     /// Closes it, as far as that.
     pub fn close(&self, how_far: Closing) {
         if how_far >= Closing::NobodyIn {

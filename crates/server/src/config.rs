@@ -11,6 +11,7 @@
 
 mod brake;
 mod check;
+mod door;
 mod driver;
 mod example;
 mod exemption;
@@ -44,6 +45,7 @@ use drowse_core::policy::{
 };
 
 pub(crate) use check::reads_telemetry;
+pub use door::{Terms, Waiting};
 pub use driver::{Docker, Ec2, Tag};
 pub use example::example;
 pub use group::{Groups, MembersFile, parse_members};
@@ -58,7 +60,7 @@ pub use server::{Database, Server};
 pub use source::Place;
 pub use suggest::nearest;
 pub(crate) use taken::{leads_to, listens_twice};
-pub use worker::{Boot, CmlAccess, CmlTls, Container, Driver, Target, Ways, Worker};
+pub use worker::{Boot, CmlAccess, CmlTls, Container, Driver, Protocol, Target, Ways, Worker};
 
 use policy::Layers;
 use problem::Report;

@@ -31,6 +31,15 @@ pub struct WorkerSpec {
     /// Where it answers TLS, if that is not `target`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls_target: Option<SocketAddr>,
+    /// Its names at the ports that lead by HTTP host.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub host: Vec<HostPattern>,
+    /// What is spoken at its own port.
+    #[serde(default, skip_serializing_if = "config::Protocol::is_tcp")]
+    pub protocol: config::Protocol,
+    /// It is ready when a GET of this path is answered with success.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ready_path: Option<String>,
     /// What an hour of it costs while it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price_per_hour: Option<Money>,
@@ -90,7 +99,7 @@ pub enum Container {
 impl WorkerSpec {
     /// Whether there is a way to it through the router.
     pub fn is_routed(&self) -> bool {
-        self.listen.is_some() || !self.sni.is_empty()
+        self.listen.is_some() || !self.sni.is_empty() || !self.host.is_empty()
     }
 
     /// Whether its driver is asked where it answers.
@@ -199,6 +208,9 @@ impl NewWorker {
                 target: address(ways.target),
                 sni: ways.sni.clone(),
                 tls_target: address(ways.tls_target),
+                host: ways.host.clone(),
+                protocol: ways.protocol,
+                ready_path: ways.ready_path.clone(),
                 price_per_hour: worker.price_per_hour,
                 paused_price_per_hour: worker.paused_price_per_hour,
                 target_port: port(ways.target),

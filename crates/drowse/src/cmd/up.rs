@@ -8,11 +8,14 @@ mod crash;
 mod demo;
 mod doors;
 mod folder;
+mod handover;
+mod inherit;
 mod life;
 mod lives;
 mod news;
 mod parts;
 mod settings;
+mod terms;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -22,7 +25,10 @@ use std::time::Duration;
 use anyhow::Context as _;
 
 use folder::Folder;
+use inherit::Inherited;
 use settings::Settings;
+
+use crate::output;
 
 /// Look after the workers of a configuration: put them to sleep when they are idle, wake them when somebody
 /// connects.
@@ -33,7 +39,8 @@ use settings::Settings;
 #[command(after_help = "Examples:
   drowse up --demo                       three small local workers, to see one sleep and wake
   drowse up --config drowse.toml
-  drowse up --data /var/lib/drowse --listen 127.0.0.1:7070")]
+  drowse up --data /var/lib/drowse --listen 127.0.0.1:7070
+  drowse up --take-over                  a new version in the place of the one that runs")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub(crate) struct Args {
     /// Look after three small workers that come with Drowse; ends them at the end.
@@ -58,10 +65,17 @@ pub(crate) struct Args {
     /// Leave frozen what is frozen at the end, for a restart that follows at once.
     #[arg(long)]
     keep_frozen: bool,
+    /// Take the ports over from the Drowse that runs on this data folder, which then ends: a restart that refuses
+    /// nobody. If none runs, this is an ordinary start.
+    #[arg(long, conflicts_with = "demo")]
+    take_over: bool,
     /// Do not tell what happens to workers.
     #[arg(long)]
     quiet: bool,
 }
+
+/// How long the other may take to end: its connections, the thaws it does not do, the database.
+const TAKE_OVER_FOR: Duration = Duration::from_mins(1);
 
 impl Args {
     fn data(&self) -> PathBuf {
@@ -74,6 +88,7 @@ impl Args {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     write_log();
+    let mut inherited = Inherited::from_systemd()?;
     let (folder, settings) = if args.demo {
         let folder = Folder::open(&args.data())?;
         let file = demo::write_config(&folder, args.listen)?;
@@ -81,7 +96,15 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         (folder, settings)
     } else {
         let settings = Settings::load(args, args.config.clone())?;
-        (Folder::open(&args.data())?, settings)
+        let former = if args.take_over { handover::take_over(&args.data())? } else { None };
+        let folder = if let Some(former) = former {
+            inherited = former;
+            output::talk("drowse: the ports are ours; waiting for the other to end\n");
+            Folder::open_when_free(&args.data(), TAKE_OVER_FOR)?
+        } else {
+            Folder::open(&args.data())?
+        };
+        (folder, settings)
     };
     let memory = parts::open_store(&settings.config.server.database, &folder)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -89,7 +112,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         .build()
         .context("cannot start the threads that Drowse runs on")?;
     // It stays here: a connection to PostgreSQL must not be closed by a thread of the runtime.
-    let outcome = runtime.block_on(life::live(args, &folder, settings, &memory));
+    let outcome = runtime.block_on(life::live(args, &folder, settings, &memory, inherited));
     runtime.shutdown_timeout(Duration::from_secs(1));
     drop(memory);
     outcome?;

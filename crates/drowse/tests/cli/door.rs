@@ -1,5 +1,9 @@
 //! The front door with real programs on both sides, while the worker is asleep.
 
+#[path = "door/handover.rs"]
+mod handover;
+#[path = "door/http.rs"]
+mod http;
 #[path = "door/nginx.rs"]
 mod nginx;
 #[path = "door/tls.rs"]

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use drowse_core::policy::{Key, Kind, Value};
 
 use super::section::{Field, Preset};
-use super::{brake, driver, exemption, journal, router, sensor, server, worker};
+use super::{brake, door, driver, exemption, journal, router, sensor, server, worker};
 
 const INTRODUCTION: &str = "\
 # The configuration of Drowse, with every key.
@@ -60,6 +60,10 @@ pub fn example() -> String {
     let mut page = INTRODUCTION.to_owned();
     section(&mut page, "[server]", server::FIELDS);
     section(&mut page, "#[router]", router::FIELDS);
+    for field in door::FIELDS {
+        remark(&mut page, field.describe);
+        setting(&mut page, field.name, field.sample);
+    }
 
     page.push_str("\n# The settings of workers. These are the fleet's.\n[policy]\n");
     for key in Key::all() {

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use drowse_core::policy::{Key, Kind, PolicyLayer, environment_variables};
 
 use super::section::{Field, Preset};
-use super::{brake, driver, exemption, journal, router, schedule, sensor, server, worker};
+use super::{brake, door, driver, exemption, journal, router, schedule, sensor, server, worker};
 
 const INTRODUCTION: &str = "\
 # Configuration
@@ -55,6 +55,11 @@ pub fn reference() -> String {
     let mut page = INTRODUCTION.to_owned();
     table(&mut page, "## `[server]`", server::FIELDS);
     table(&mut page, "## `[router]`", router::FIELDS);
+    table(
+        &mut page,
+        "### On what terms somebody comes\n\nFor all workers in `[router]`, for one in its `[[worker]]`, which counts first.",
+        door::FIELDS,
+    );
     page.push('\n');
     page.push_str(LAYERS);
     keys(&mut page);

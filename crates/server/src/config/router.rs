@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use toml::de::DeValue;
 
+use super::door;
 use super::problem::{Fault, Report};
 use super::read;
 use super::section::{Field, Node, Preset, Section, describe};
@@ -14,23 +15,48 @@ use super::taken::Ports;
 pub struct Router {
     /// Ports that lead by TLS server name.
     pub tls: Vec<SocketAddr>,
+    /// Ports that lead by HTTP host.
+    pub http: Vec<SocketAddr>,
+    /// How many workers come up at once.
+    pub waking: Option<u32>,
+    /// On what terms somebody comes, unless the worker says otherwise.
+    pub terms: door::Terms,
 }
 
-pub(super) const FIELDS: &[Field] = &[Field {
-    name: "tls",
-    expected: ADDRESSES,
-    preset: Preset::Absent("none"),
-    sample: "[\"127.0.0.1:8443\"]",
-    describe: "Ports that all workers with `sni` share. A client is led by the server name that it asks for; the TLS ends at the worker, which keeps its certificate.",
-}];
+pub(super) const FIELDS: &[Field] = &[
+    Field {
+        name: "tls",
+        expected: ADDRESSES,
+        preset: Preset::Absent("none"),
+        sample: "[\"127.0.0.1:8443\"]",
+        describe: "Ports that all workers with `sni` share. A client is led by the server name that it asks for; the TLS ends at the worker, which keeps its certificate.",
+    },
+    Field {
+        name: "http",
+        expected: ADDRESSES,
+        preset: Preset::Absent("none"),
+        sample: "[\"127.0.0.1:8080\"]",
+        describe: "Ports that all workers with `host` share. Each request is led by its host; a connection that is only kept for the next one holds no worker.",
+    },
+    Field {
+        name: "waking",
+        expected: "a whole number from 1 to 10000",
+        preset: Preset::Is("32"),
+        sample: "32",
+        describe: "How many workers of this machine come up at once for connections; the others have their turn after them.",
+    },
+];
 
 const ADDRESSES: &str = "a list of addresses and ports such as [\"127.0.0.1:8443\"]";
 
 pub(super) fn read(report: &mut Report<'_>, node: &Node<'_>, ports: &mut Ports) -> Router {
     let mut router = Router::default();
-    let Some(section) = Section::of(report, node, "[router]", &[FIELDS]) else { return router };
+    let Some(section) = Section::of(report, node, "[router]", &[FIELDS, door::FIELDS]) else { return router };
     router.tls = section.read(report, "tls", addresses).unwrap_or_default();
-    for (field, listens) in [("tls", &router.tls)] {
+    router.http = section.read(report, "http", addresses).unwrap_or_default();
+    router.waking = section.read(report, "waking", read::count(1, 10_000));
+    router.terms = door::read(report, &section);
+    for (field, listens) in [("tls", &router.tls), ("http", &router.http)] {
         for listen in listens {
             ports.take(report, &section.span_of(field), field, *listen, "the router's shared port");
         }

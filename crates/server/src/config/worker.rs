@@ -17,6 +17,7 @@ use drowse_core::savings::Money;
 use drowse_core::signal::{DriverKind, Nature};
 use drowse_core::worker::Capabilities;
 
+use super::door;
 use super::policy::Layers;
 use super::problem::{Fault, Report};
 use super::read;
@@ -28,7 +29,7 @@ pub use driver::{Boot, CmlAccess, CmlTls, Container, Driver};
 pub(super) use driver::{CML, DOCKER, EC2, PROCESS, QEMU};
 pub(super) use route::FIELDS as ROUTE;
 use route::Led;
-pub use route::{Target, Ways};
+pub use route::{Protocol, Target, Ways};
 use taken::{Taken, Thing, thing};
 
 /// A worker that the file lists.
@@ -134,7 +135,7 @@ pub(super) const COMMON: &[Field] = &[
     },
 ];
 
-const ALL: &[&[Field]] = &[COMMON, ROUTE, PROCESS, DOCKER, QEMU, EC2];
+const ALL: &[&[Field]] = &[COMMON, ROUTE, door::FIELDS, PROCESS, DOCKER, QEMU, EC2];
 
 /// Reads the list of workers and their policy layers.
 pub(super) fn read_all(

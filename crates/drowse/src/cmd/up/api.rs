@@ -8,12 +8,14 @@ use drowse_server::Fleet;
 use drowse_server::http::{self, ApiParts, ApiState, Limits};
 use drowse_server::tasks::Tasks;
 use drowse_wire::v1::{CreateToken, Role};
+use rustix::fd::{AsFd as _, OwnedFd};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::doors::in_use;
 use super::folder::Folder;
+use super::inherit::Inherited;
 
 /// The port of the API, taken before anything is touched.
 pub(super) struct Api {
@@ -32,18 +34,30 @@ const ADMIN: &str = "admin";
 const BY: &str = "drowse up";
 
 impl Api {
-    pub(super) async fn bind(listen: SocketAddr, is_plain_allowed: bool) -> anyhow::Result<Self> {
+    pub(super) async fn bind(
+        listen: SocketAddr,
+        is_plain_allowed: bool,
+        inherited: &mut Inherited,
+    ) -> anyhow::Result<Self> {
         if !listen.ip().is_loopback() && !is_plain_allowed {
             bail!(
                 "{listen} is reachable from other machines and speaks plain HTTP, which anybody on the way can \
                  read; listen on 127.0.0.1, or insist with --plain-http"
             );
         }
-        let listener = TcpListener::bind(listen)
-            .await
-            .map_err(|error| in_use(error, listen, "the API; choose another with --listen"))?;
+        let listener = match inherited.take(listen) {
+            Some(ours) => ours.set_nonblocking(true).and_then(|()| TcpListener::from_std(ours)),
+            None => TcpListener::bind(listen).await,
+        };
+        let listener =
+            listener.map_err(|error| in_use(error, listen, "the API; choose another with --listen"))?;
         let address = listener.local_addr().context("the API has no address")?;
         Ok(Self { listener, address })
+    }
+
+    /// The port itself, for whoever takes it over.
+    pub(super) fn socket(&self) -> anyhow::Result<OwnedFd> {
+        self.listener.as_fd().try_clone_to_owned().context("the API's port cannot be kept")
     }
 
     /// Serves until `stop` is true; the path of a link that signs somebody in.

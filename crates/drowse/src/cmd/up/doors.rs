@@ -6,6 +6,9 @@ use std::net::SocketAddr;
 
 use anyhow::anyhow;
 use drowse_router::{Closing, Leads, Listener, Open, Router};
+use rustix::fd::OwnedFd;
+
+use super::inherit::Inherited;
 
 /// A port and where it leads.
 #[derive(Clone, Debug)]
@@ -28,12 +31,14 @@ pub(super) struct Bound(Vec<(Door, Listener)>);
 
 impl Doors {
     /// Takes the ports that are not ours yet: all of them, or none.
-    pub(super) fn bind(&self, wanted: &[Door]) -> anyhow::Result<Bound> {
+    pub(super) fn bind(&self, wanted: &[Door], inherited: &mut Inherited) -> anyhow::Result<Bound> {
         let new = wanted.iter().filter(|door| !self.open.contains_key(&door.listen));
         let bound = new.map(|door| {
-            let listener =
-                Listener::bind(door.listen).map_err(|error| in_use(error, door.listen, &door.whose))?;
-            Ok((door.clone(), listener))
+            let listener = match inherited.take(door.listen) {
+                Some(ours) => Listener::of(ours),
+                None => Listener::bind(door.listen),
+            };
+            Ok((door.clone(), listener.map_err(|error| in_use(error, door.listen, &door.whose))?))
         });
         bound.collect::<anyhow::Result<_>>().map(Bound)
     }
@@ -71,6 +76,11 @@ impl Doors {
         for open in self.open.values() {
             open.close(how_far);
         }
+    }
+
+    /// The ports themselves, for whoever takes them over.
+    pub(super) fn sockets(&self) -> io::Result<Vec<OwnedFd>> {
+        self.open.values().filter_map(|open| open.socket().transpose()).collect()
     }
 
     pub(super) fn len(&self) -> usize {

@@ -5,8 +5,9 @@ use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use rustix::fs::{FlockOperation, flock};
 
 use crate::output;
@@ -21,7 +22,32 @@ pub(super) struct Folder {
 
 const LOCK: &str = "drowse.lock";
 
+/// How often it is looked whether the other is gone. There is no other way to be told of it that has a deadline.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+
+/// Somebody else has it.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct InUse(String);
+
 impl Folder {
+    /// The same, as soon as the other who uses it is gone.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a lock that is waited for with a deadline can only be tried"
+    )]
+    pub(super) fn open_when_free(path: &Path, within: Duration) -> anyhow::Result<Self> {
+        let began = Instant::now();
+        loop {
+            match Self::open(path) {
+                Err(error) if error.is::<InUse>() && began.elapsed() < within => {
+                    std::thread::sleep(LOOK_EVERY);
+                }
+                opened => return opened,
+            }
+        }
+    }
+
     pub(super) fn open(path: &Path) -> anyhow::Result<Self> {
         let unusable = || format!("cannot use the data folder {}", path.display());
         // 0700: the database, the output of workers and a token lie in it.
@@ -49,7 +75,11 @@ impl Folder {
                 let _ = lock.read_to_string(&mut pid);
                 let pid = pid.trim();
                 let who = if pid.is_empty() { String::new() } else { format!(" (pid {pid})") };
-                bail!("the data folder {} is in use by another Drowse{who}", path.display());
+                return Err(InUse(format!(
+                    "the data folder {} is in use by another Drowse{who}",
+                    path.display()
+                ))
+                .into());
             }
             Err(error) => return Err(error).with_context(unusable),
         }

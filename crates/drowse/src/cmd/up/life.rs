@@ -1,6 +1,7 @@
 //! From the first look to the last: what is started in which order, what signals do, and how it ends.
 
 use std::fmt::Write as _;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,6 +12,7 @@ use drowse_server::fleet::Left;
 use drowse_server::tasks::{Blocking, Tasks};
 use drowse_server::{Fleet, Reconciler};
 use drowse_wire::control::Control;
+use rustix::fd::OwnedFd;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -18,10 +20,12 @@ use tokio::task::JoinHandle;
 use super::api::Api;
 use super::doors::{Door, Doors};
 use super::folder::Folder;
+use super::handover::{self, Handover};
+use super::inherit::Inherited;
 use super::lives::Lives;
 use super::news::News;
 use super::parts::Memory;
-use super::settings::{self, Settings};
+use super::settings::Settings;
 use super::{Args, demo, parts};
 use crate::output;
 
@@ -46,6 +50,17 @@ struct Life<'a> {
     stop_api: watch::Sender<bool>,
     stop_loop: watch::Sender<bool>,
     ticking: JoinHandle<()>,
+    /// Ports that were open before, until they are claimed.
+    inherited: Inherited,
+    is_taken_over: bool,
+}
+
+/// Waits until another Drowse wants the ports.
+async fn asked(handover: Option<&Handover>) -> UnixStream {
+    match handover {
+        Some(handover) => handover.asked().await,
+        None => std::future::pending().await,
+    }
 }
 
 /// Looks after the fleet until it is told to end.
@@ -54,17 +69,19 @@ pub(super) async fn live(
     folder: &Folder,
     settings: Settings,
     memory: &Memory,
+    mut inherited: Inherited,
 ) -> anyhow::Result<()> {
     // First of all: a signal that comes during the start ends it cleanly too.
     let mut ends = Ends::new()?;
     let mut is_lost = memory.is_lost.subscribe();
     let mut hangups = signal(SignalKind::hangup()).context("cannot wait for signals")?;
     let tasks = Tasks::new(Blocking::Threads);
-    let api = Api::bind(settings.config.server.listen, args.plain_http).await?;
+    let api = Api::bind(settings.config.server.listen, args.plain_http, &mut inherited).await?;
+    let api_socket = api.socket()?;
     let address = api.address;
     let doors = Doors::default();
     let listed = settings.doors();
-    let bound = doors.bind(&listed)?;
+    let bound = doors.bind(&listed, &mut inherited)?;
     let lives = Lives::begin(folder)?;
     let (fleet, freezer) = parts::fleet(&settings, folder, &lives, memory, &tasks)?;
     let mut news = News::new(fleet.clone()).await?;
@@ -90,12 +107,36 @@ pub(super) async fn live(
         discovered.run_discovery(stopped).await;
     });
     let control: Arc<dyn Control> = Arc::new(fleet.clone());
-    let router = Router::new(&control, &fleet.clock().reader(), Limits::default())
-        .context("cannot start the front door")?;
-    let mut life = Life { args, folder, settings, fleet, tasks, router, doors, stop_api, stop_loop, ticking };
+    let mut limits = Limits::default();
+    if let Some(waking) = settings.config.router.waking {
+        limits.waking = waking as usize;
+    }
+    let router =
+        Router::new(&control, &fleet.clock().reader(), limits).context("cannot start the front door")?;
+    let mut life = Life {
+        args,
+        folder,
+        settings,
+        fleet,
+        tasks,
+        router,
+        doors,
+        inherited,
+        stop_api,
+        stop_loop,
+        ticking,
+        is_taken_over: false,
+    };
     life.doors.apply(bound, &listed, &life.router).await?;
     let mut books = life.fleet.books();
     life.follow_books().await;
+    for address in std::mem::take(&mut life.inherited).left() {
+        output::talk(&format!("drowse: {address} was handed over and leads nowhere: it is closed\n"));
+    }
+    let handover = Handover::offer(folder.path());
+    if let Err(error) = &handover {
+        output::talk(&format!("drowse: no other can take over from this one: {error:#}\n"));
+    }
     let (serving, login) = api.serve(&life.fleet, folder, &life.tasks, life.stop_api.subscribe()).await?;
     let workers = life.settings.listed.len();
     output::talk(&format!(
@@ -109,6 +150,9 @@ pub(super) async fn live(
         output::talk(&demo::what_to_try(&life.settings, folder));
     }
 
+    // It may be that nobody waits to hear it.
+    let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
+
     let outcome = {
         let mut telling = std::pin::pin!(tell(args, &mut news));
         let mut store = life.fleet.watch_store();
@@ -120,6 +164,10 @@ pub(super) async fn live(
                 Ok(()) = books.changed() => life.follow_books().await,
                 Ok(()) = store.changed() => output::talk(&about_store(store.borrow_and_update().as_deref())),
                 ended = &mut life.ticking => break ended.context("the loop has failed"),
+                stream = asked(handover.as_ref().ok()) => match life.hand_over(stream, &api_socket).await {
+                    Ok(()) => break Ok(()),
+                    Err(error) => output::talk(&format!("drowse: the ports could not be handed over: {error:#}\n")),
+                },
                 _ = is_lost.wait_for(|is_lost| *is_lost) => {
                     break Err(anyhow!("another Drowse has taken the database over while it did not answer"));
                 }
@@ -173,6 +221,9 @@ impl Life<'_> {
         if (&docker.socket, &docker.nvml) != (&before.socket, &before.nvml) {
             bail!("the socket and nvml of [driver.docker] change with a restart only");
         }
+        if new.config.router.waking != self.settings.config.router.waking {
+            bail!("[router] waking changes with a restart only");
+        }
         let Err(error) = Box::pin(self.switch_to(&new)).await else {
             self.settings = new;
             return Ok(());
@@ -188,7 +239,7 @@ impl Life<'_> {
     /// Makes fleet and doors what these settings say. What needs a free port is found out first.
     async fn switch_to(&mut self, settings: &Settings) -> anyhow::Result<()> {
         let wanted = self.wanted(settings).await?;
-        let bound = self.doors.bind(&wanted)?;
+        let bound = self.doors.bind(&wanted, &mut self.inherited)?;
         self.fleet.reload(settings.layers(), "file").await?;
         self.fleet.sync_listed(settings.listed.clone()).await?;
         self.fleet.keep_history_for(settings.config.journal.keep);
@@ -203,7 +254,7 @@ impl Life<'_> {
             if wanted.iter().any(|door| door.listen == listen) {
                 output::talk(&format!("drowse: worker {worker} has no door: the file gives {listen} away\n"));
             } else {
-                wanted.push(settings::door(&worker, listen, target));
+                wanted.push(settings.door(&worker, listen, target));
             }
         }
         Ok(wanted)
@@ -213,12 +264,23 @@ impl Life<'_> {
     async fn follow_books(&mut self) {
         let outcome = async {
             let wanted = self.wanted(&self.settings).await?;
-            let bound = self.doors.bind(&wanted)?;
+            let bound = self.doors.bind(&wanted, &mut self.inherited)?;
             self.doors.apply(bound, &wanted, &self.router).await
         };
         if let Err(error) = outcome.await {
             output::talk(&format!("drowse: a door does not open: {error:#}\n"));
         }
+    }
+
+    /// Gives the ports to the Drowse that follows this one.
+    async fn hand_over(&mut self, stream: UnixStream, api: &OwnedFd) -> anyhow::Result<()> {
+        let mut ports = self.doors.sockets()?;
+        ports.push(api.try_clone()?);
+        self.tasks.block(move || handover::send(&stream, &ports)).await?;
+        output::talk("drowse: another takes over\n");
+        // What sleeps goes on sleeping: the next one is there at once.
+        self.is_taken_over = true;
+        Ok(())
     }
 
     /// Ends: nobody new is let in, who is in may finish, nothing is decided any more, nothing stays frozen.
@@ -249,7 +311,7 @@ impl Life<'_> {
         if self.args.demo {
             return;
         }
-        let left = if self.args.keep_frozen {
+        let left = if self.args.keep_frozen || self.is_taken_over {
             self.fleet.leave_frozen().await
         } else {
             self.fleet.leave(THAW_FOR).await

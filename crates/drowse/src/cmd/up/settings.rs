@@ -8,15 +8,16 @@ use anyhow::{Context as _, anyhow};
 use drowse_core::id::WorkerId;
 use drowse_core::signal::DriverKind;
 use drowse_drivers::docker::USUAL_SOCKET;
-use drowse_router::route::Rules;
+use drowse_router::route::Target;
 use drowse_router::{Leads, Names, Route};
 use drowse_server::LookFor;
-use drowse_server::config::{self, Config, Database, Input, Parsed, Problem};
+use drowse_server::config::{self, Config, Database, Input, Parsed, Problem, Protocol};
 use drowse_server::policies::FileLayers;
 use drowse_server::spec::NewWorker;
 
 use super::Args;
 use super::doors::Door;
+use super::terms::Terms;
 use crate::cmd::check_config::{error_line, variables};
 use crate::output;
 
@@ -26,6 +27,8 @@ pub(super) struct Settings {
     pub(super) config: Config,
     /// The workers of the file, as they go onto the books.
     pub(super) listed: Vec<NewWorker>,
+    /// On what terms somebody comes to them.
+    rules: Terms,
     /// Where they come from, to be read again.
     file: Option<PathBuf>,
     listen: Option<SocketAddr>,
@@ -78,7 +81,9 @@ impl Settings {
                 NewWorker::listed(worker).map_err(|error| anyhow!("{shown}: {error}"))
             })
             .collect::<anyhow::Result<_>>()?;
-        Ok(Self { config, listed: workers, file, listen, database })
+        let beside = file.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
+        let rules = Terms::read(&config, beside).with_context(|| shown.to_string())?;
+        Ok(Self { config, listed: workers, rules, file, listen, database })
     }
 
     pub(super) fn layers(&self) -> FileLayers {
@@ -99,30 +104,48 @@ impl Settings {
 
     /// The doors of the listed workers, and those that they share.
     pub(super) fn doors(&self) -> Vec<Door> {
-        let own =
-            self.listed.iter().filter_map(|new| Some(door(&new.id, new.spec.listen?, new.spec.target?)));
-        let mut doors: Vec<Door> = own.collect();
-        let tls = Arc::new(Names::new(self.listed.iter().flat_map(|new| {
-            let target = new.spec.tls_target.or(new.spec.target);
-            let route = target.map(|target| Arc::new(route(&new.id, target)));
-            let names = new.spec.sni.iter().cloned();
-            names.filter_map(move |name| Some((name, route.clone()?)))
-        })));
-        for listen in &self.config.router.tls {
-            let leads = Leads::Tls(Arc::clone(&tls));
-            doors.push(Door { listen: *listen, leads, whose: "[router] tls".to_owned() });
+        let mut doors: Vec<Door> = Vec::new();
+        let (mut tls, mut http) = (Vec::new(), Vec::new());
+        for new in &self.listed {
+            let spec = &new.spec;
+            let route = |target| Arc::new(self.route(&new.id, target, spec.ready_path.as_deref()));
+            if let Some(target) = spec.tls_target.or(spec.target) {
+                let route = route(target);
+                tls.extend(spec.sni.iter().map(|name| (name.clone(), Arc::clone(&route))));
+            }
+            let Some(target) = spec.target else { continue };
+            http.extend(spec.host.iter().map(|name| (name.clone(), route(target))));
+            if let Some(listen) = spec.listen {
+                let leads = match spec.protocol {
+                    Protocol::Tcp => Leads::Port(Route::clone(&route(target))),
+                    Protocol::Http => Leads::Http(Arc::new(Names::any(route(target)))),
+                };
+                doors.push(Door { listen, leads, whose: format!("worker {}", new.id) });
+            }
+        }
+        let (tls, http) = (Arc::new(Names::new(tls)), Arc::new(Names::new(http)));
+        let shared = &self.config.router;
+        for (listens, leads, whose) in [
+            (&shared.tls, Leads::Tls(tls), "[router] tls"),
+            (&shared.http, Leads::Http(http), "[router] http"),
+        ] {
+            let open =
+                |listen: &SocketAddr| Door { listen: *listen, leads: leads.clone(), whose: whose.to_owned() };
+            doors.extend(listens.iter().map(open));
         }
         doors
     }
-}
 
-/// The door of one worker.
-pub(super) fn door(worker: &WorkerId, listen: SocketAddr, target: SocketAddr) -> Door {
-    Door { listen, leads: Leads::Port(route(worker, target)), whose: format!("worker {worker}") }
-}
+    /// The door of a worker that came by the API.
+    pub(super) fn door(&self, worker: &WorkerId, listen: SocketAddr, target: SocketAddr) -> Door {
+        let leads = Leads::Port(self.route(worker, target, None));
+        Door { listen, leads, whose: format!("worker {worker}") }
+    }
 
-fn route(worker: &WorkerId, target: SocketAddr) -> Route {
-    Route { worker: worker.clone(), target, rules: Rules::default() }
+    fn route(&self, worker: &WorkerId, address: SocketAddr, ready_path: Option<&str>) -> Route {
+        let target = Target { address, ready_path: ready_path.map(Arc::from) };
+        Route { target, rules: self.rules.of(worker), ..Route::to(worker.clone(), address) }
+    }
 }
 
 fn parse(text: &str, shown: &str) -> Parsed {

@@ -10,6 +10,7 @@ use drowse_core::host::HostPattern;
 use drowse_core::id::WorkerId;
 use drowse_core::signal::DriverKind;
 
+use super::super::door;
 use super::super::problem::{Fault, Report};
 use super::super::read;
 use super::super::router::Router;
@@ -27,12 +28,38 @@ pub struct Ways {
     pub sni: Vec<HostPattern>,
     /// Where it answers TLS, if that is not `target`.
     pub tls_target: Option<Target>,
+    /// Its names at the ports that lead by HTTP host.
+    pub host: Vec<HostPattern>,
+    /// What is spoken at its own port.
+    pub protocol: Protocol,
+    /// It is ready when a GET of this path is answered with success.
+    pub ready_path: Option<String>,
+    /// On what terms somebody comes, as far as they are its own.
+    pub terms: door::Terms,
+}
+
+/// What is spoken at a port.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Protocol {
+    /// Whatever it is.
+    #[default]
+    Tcp,
+    /// HTTP, which is read.
+    Http,
+}
+
+impl Protocol {
+    /// For what is not written where it is what it always was.
+    pub fn is_tcp(&self) -> bool {
+        *self == Self::Tcp
+    }
 }
 
 impl Ways {
     /// Whether there is a way that goes through the router.
     pub fn is_routed(&self) -> bool {
-        self.listen.is_some() || !self.sni.is_empty()
+        self.listen.is_some() || !self.sni.is_empty() || !self.host.is_empty()
     }
 }
 
@@ -77,7 +104,30 @@ pub(in super::super) const FIELDS: &[Field] = &[
         sample: "\"127.0.0.1:9443\"",
         describe: "Where it answers TLS, if that is not its target.",
     },
+    Field {
+        name: "host",
+        expected: NAMES,
+        preset: Preset::Absent("none"),
+        sample: "\"web.example.org\"",
+        describe: "Its HTTP hosts at the ports of [router] http.",
+    },
+    Field {
+        name: "protocol",
+        expected: PROTOCOL,
+        preset: Preset::Is("\"tcp\""),
+        sample: "\"tcp\"",
+        describe: "What is spoken at `listen`. With \"http\" each request is read: a waiting page, robots by name and path, and connections that are only kept for the next request hold nobody.",
+    },
+    Field {
+        name: "ready_path",
+        expected: "a path such as \"/healthz\"",
+        preset: Preset::Absent("ready when a connection stands"),
+        sample: "\"/healthz\"",
+        describe: "After a wake nobody is let through before a GET of this is answered with 2xx or 3xx.",
+    },
 ];
+
+const PROTOCOL: &str = "\"tcp\" or \"http\"";
 
 /// What earlier workers have taken: a port or a name leads to one of them.
 #[derive(Debug)]
@@ -85,13 +135,14 @@ pub(super) struct Led<'a> {
     router: &'a Router,
     ports: &'a mut Ports,
     sni: BTreeMap<HostPattern, (WorkerId, Range<usize>)>,
+    host: BTreeMap<HostPattern, (WorkerId, Range<usize>)>,
     /// Where workers answer, to be held against all doors once they are known.
     targets: Vec<(&'static str, SocketAddr, Range<usize>)>,
 }
 
 impl<'a> Led<'a> {
     pub(super) fn new(router: &'a Router, ports: &'a mut Ports) -> Self {
-        Self { router, ports, sni: BTreeMap::new(), targets: Vec::new() }
+        Self { router, ports, sni: BTreeMap::new(), host: BTreeMap::new(), targets: Vec::new() }
     }
 
     pub(super) fn read(
@@ -105,6 +156,10 @@ impl<'a> Led<'a> {
             target: section.read(report, "target", |value| target(value, kind)),
             sni: section.read(report, "sni", names).unwrap_or_default(),
             tls_target: section.read(report, "tls_target", |value| target(value, kind)),
+            host: section.read(report, "host", names).unwrap_or_default(),
+            protocol: section.read(report, "protocol", protocol).unwrap_or_default(),
+            ready_path: section.read(report, "ready_path", ready_path),
+            terms: door::read(report, section),
         };
         for (field, target) in [("target", ways.target), ("tls_target", ways.tls_target)] {
             if let Some(Target::Address(target)) = target {
@@ -113,7 +168,8 @@ impl<'a> Led<'a> {
         }
         let rule = "needs target beside it: where the worker answers";
         let has_target = section.has("target");
-        let missing = [("listen", has_target), ("sni", has_target || section.has("tls_target"))];
+        let missing =
+            [("listen", has_target), ("sni", has_target || section.has("tls_target")), ("host", has_target)];
         for (field, has_target) in missing {
             if section.has(field) && !has_target {
                 report.add(&section.span_of(field), field, Fault::rule(rule));
@@ -122,6 +178,13 @@ impl<'a> Led<'a> {
         if section.has("sni") && self.router.tls.is_empty() {
             let rule = "needs a port that leads by name: [router] tls = [\"127.0.0.1:8443\"]";
             report.add(&section.span_of("sni"), "sni", Fault::rule(rule));
+        }
+        if section.has("host") && self.router.http.is_empty() {
+            let rule = "needs a port that leads by host: [router] http = [\"127.0.0.1:8080\"]";
+            report.add(&section.span_of("host"), "host", Fault::rule(rule));
+        }
+        if section.has("protocol") && !section.has("listen") {
+            report.add(&section.span_of("protocol"), "protocol", Fault::rule("needs listen beside it"));
         }
         if section.has("tls_target") && !section.has("sni") {
             report.add(&section.span_of("tls_target"), "tls_target", Fault::rule("needs sni beside it"));
@@ -140,6 +203,7 @@ impl<'a> Led<'a> {
             self.ports.take(report, &section.span_of("listen"), "listen", listen, &format!("worker {id}"));
         }
         take(&mut self.sni, report, section, ("sni", &ways.sni), id);
+        take(&mut self.host, report, section, ("host", &ways.host), id);
     }
 
     /// To be called when all workers have been read.
@@ -180,6 +244,21 @@ fn names(value: &DeValue<'_>) -> Result<Vec<HostPattern>, Fault> {
         Some(items) if !items.is_empty() => items.iter().map(|item| one(item.get_ref())).collect(),
         Some(_) | None => Ok(vec![one(value)?]),
     }
+}
+
+fn protocol(value: &DeValue<'_>) -> Result<Protocol, Fault> {
+    match value.as_str() {
+        Some("tcp") => Ok(Protocol::Tcp),
+        Some("http") => Ok(Protocol::Http),
+        Some(_) | None => Err(Fault::expected(PROTOCOL, describe(value))),
+    }
+}
+
+/// It goes into a request line as it is.
+fn ready_path(value: &DeValue<'_>) -> Result<String, Fault> {
+    let is_path = |path: &&str| path.starts_with('/') && path.bytes().all(|byte| byte.is_ascii_graphic());
+    let path = value.as_str().filter(is_path);
+    path.map(str::to_owned).ok_or_else(|| Fault::expected("a path such as \"/healthz\"", describe(value)))
 }
 
 fn target(value: &DeValue<'_>, kind: Option<DriverKind>) -> Result<Target, Fault> {
