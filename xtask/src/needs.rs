@@ -69,6 +69,8 @@ const PACKAGES: &[Package] = &[
         probe: &["systemd-socket-activate", "--version"],
         why: "opens ports before Drowse is there, and hands them over",
     },
+    Package { name: "chromium", probe: &["chromium", "--version"], why: "a real browser for the pages" },
+    Package { name: "chromium-driver", probe: &["chromedriver", "--version"], why: "steers that browser" },
     Package { name: "openssl", probe: &["openssl", "version"], why: "certificates for that worker" },
     Package { name: "curl", probe: &["curl", "--version"], why: "a client of that worker" },
     Package {

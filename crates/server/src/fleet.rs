@@ -37,6 +37,7 @@ pub use policy::{Granting, PolicyApplied, PolicyChange, PolicyView};
 pub use register::{Patch, Registration};
 
 use crate::clock::Clock;
+use crate::http::SharedPorts;
 use crate::metrics;
 use crate::shared::{Parts, Shared};
 
@@ -120,6 +121,15 @@ impl Fleet {
     /// Says for how long events, activity history and what became of tokens are kept.
     pub fn keep_history_for(&self, keep: Duration) {
         *crate::shared::lock(&self.0.keep_for) = keep;
+    }
+
+    /// Says which ports workers share, so that a page can say where a worker is found.
+    pub fn share_ports(&self, ports: SharedPorts) {
+        *crate::shared::lock(&self.0.ports) = ports;
+    }
+
+    pub(crate) fn shared_ports(&self) -> SharedPorts {
+        *crate::shared::lock(&self.0.ports)
     }
 
     /// The journal of one worker up to an instant, newest first.

@@ -33,6 +33,7 @@ mod serve;
 mod show;
 mod stream;
 mod tokens;
+mod wake;
 mod workers;
 
 use std::path::PathBuf;
@@ -54,6 +55,7 @@ use places::Places;
 pub use metrics::reference as metrics_reference;
 pub use openapi::document;
 pub use serve::serve;
+pub use wake::SharedPorts;
 
 /// How much anybody may ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -164,6 +166,7 @@ pub fn router(state: ApiState) -> Router {
         .route("/docs", get(docs::page))
         .route("/openapi.json", get(openapi::serve))
         .route("/login/{secret}", get(login::sign_in))
+        .route("/wake/{id}", get(wake::look).post(wake::wake))
         .fallback(guard::no_route)
         .layer(from_fn_with_state(state.clone(), guard::pass))
         .with_state(state)

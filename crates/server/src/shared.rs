@@ -15,6 +15,7 @@ use crate::clock::Clock;
 use crate::crash::CrashPoints;
 use crate::db::Db;
 use crate::hands::{Drivers, Hands};
+use crate::http::SharedPorts;
 use crate::ingest::Ingest;
 use crate::meters::Meters;
 use crate::metrics::Metrics;
@@ -95,6 +96,8 @@ pub(crate) struct Shared {
     pub(crate) discovery: crate::discover::Discovery,
     /// How long history is kept.
     pub(crate) keep_for: Mutex<Duration>,
+    /// Ports that lead to many workers.
+    pub(crate) ports: Mutex<SharedPorts>,
 }
 
 impl Shared {
@@ -124,6 +127,7 @@ impl Shared {
             looked_at: AtomicI64::new(started_at.as_micros()),
             discovery: crate::discover::Discovery::default(),
             keep_for: Mutex::new(crate::config::Journal::default().keep),
+            ports: Mutex::default(),
             brake_terms: brake,
             clock,
             tasks,

@@ -254,12 +254,10 @@ pub(crate) async fn what_it_uses_is_measured(rig: &mut Rig) {
 
 pub(crate) async fn bytes_are_counted_both_ways_and_not_on_loopback(rig: &mut Rig) {
     let engine = rig.engine();
-    let number = std::process::id() % 200;
-    let subnet = format!("10.217.{number}.0/24");
-    let bridge = format!("com.docker.network.bridge.name=drw{number}");
-    engine.docker(&["network", "create", "--subnet", &subnet, "--opt", &bridge, "wire"]);
+    let network = engine.network();
     let run = |name: &str, script: &str| {
-        let arguments = ["run", "--detach", "--init", "--network", "wire", "--name", name, IMAGE, "sh", "-c"];
+        let arguments =
+            ["run", "--detach", "--init", "--network", network, "--name", name, IMAGE, "sh", "-c"];
         engine.docker(&[&arguments[..], &[script]].concat());
     };
     run("server", "nc -ll -p 9000 -e cat");

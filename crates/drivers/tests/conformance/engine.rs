@@ -99,6 +99,16 @@ impl Engine {
         if output.status.success() { Ok(said(&output.stdout)) } else { Err(said(&output.stderr)) }
     }
 
+    /// A network of its own that reaches this machine and nothing else; its name.
+    pub(crate) fn network(&self) -> &'static str {
+        // Several engines may run at once, and their bridges are all on this machine.
+        let number = std::process::id() % 250;
+        let subnet = format!("10.217.{number}.0/24");
+        let bridge = format!("com.docker.network.bridge.name=drw{number}");
+        self.docker(&["network", "create", "--subnet", &subnet, "--opt", &bridge, "wire"]);
+        "wire"
+    }
+
     fn client(&self) -> Command {
         let mut docker = Command::new(DOCKER);
         docker.arg("--host").arg(format!("unix://{}", self.socket().display()));

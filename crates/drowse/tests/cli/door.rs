@@ -1,5 +1,7 @@
 //! The front door with real programs on both sides, while the worker is asleep.
 
+#[path = "door/browser.rs"]
+mod browser;
 #[path = "door/handover.rs"]
 mod handover;
 #[path = "door/http.rs"]

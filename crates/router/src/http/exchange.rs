@@ -183,6 +183,8 @@ async fn serve(caller: Arc<Caller>, mut visit: Visit, parts: request::Parts, bod
         return drop(tell.send(Ok(answer)));
     }
     head::strip(&mut head.headers);
+    // What the worker speaks is between it and us.
+    head.version = hyper::Version::HTTP_11;
     let is_empty = body.is_end_stream();
     let (filler, tube) = Tube::new(body.size_hint());
     let mut down = if is_empty { Way::default() } else { Way::new(body, filler) };

@@ -30,7 +30,7 @@ pub(super) async fn no_route(request: Request) -> Failure {
 
 /// Lets a request through, or not.
 pub(super) async fn pass(State(state): State<ApiState>, request: Request, next: Next) -> Response {
-    let is_page = request.uri().path() == "/";
+    let is_page = request.uri().path() == "/" || request.uri().path().starts_with("/wake/");
     let limits = &state.0.limits;
     let (parts, body) = request.into_parts();
     // Who waits to be told before sending the body has not sent it, and reading would ask for it.

@@ -103,10 +103,14 @@ fn row(worker: &Worker, now: Timestamp) -> String {
         .last_activity_at
         .map_or_else(String::new, |at| format!("<br><small>last {}</small>", ago(at, now)));
     let status = escape(&worker.status);
+    let mut name = escape(&worker.id);
+    if matches!(worker.status.as_str(), "paused" | "stopped" | "waking") {
+        // A name of a worker is letters, digits and a few signs: it is its own address.
+        name = format!("<a href=\"/wake/{name}\">{name}</a>");
+    }
     format!(
-        "<tr><td><b>{}</b><br><small>{}</small></td><td class=\"{status}\">{status}{why}</td><td>{}{last}</td>\
+        "<tr><td><b>{name}</b><br><small>{}</small></td><td class=\"{status}\">{status}{why}</td><td>{}{last}</td>\
          <td>{}</td><td>{}</td><td>{}</td></tr>",
-        escape(&worker.id),
         escape(&worker.driver),
         escape(&worker.used),
         holds.join("<br>"),

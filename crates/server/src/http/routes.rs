@@ -91,6 +91,9 @@ pub const ROUTES: &[Route] = &[
     open("/healthz"),
     open("/readyz"),
     route(Method::GET, "/", LOOK),
+    route(Method::GET, "/wake/{id}", LOOK),
+    // No more than a connection can do, and everybody who may look may connect.
+    route(Method::POST, "/wake/{id}", LOOK),
     open("/docs"),
     open("/openapi.json"),
     open(USED_UP),

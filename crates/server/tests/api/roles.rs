@@ -34,7 +34,7 @@ fn every_route_lets_in_whom_the_table_names_and_nobody_else() {
         let (before, worker) = (rig.newest(), rig.get("/api/v1/workers/mine"));
         let name = format!("{} {}", route.method, route.path);
         let body = body(route).to_string();
-        let is_page = route.path == "/";
+        let is_page = route.path == "/" || route.path == "/wake/{id}";
         for headers in [&[][..], &[("authorization", "Bearer wrong")], &[("cookie", "drowse_session=wrong")]]
         {
             let answer = rig.send(route.method.as_str(), &path(route, "mine"), headers, body.as_bytes());

@@ -78,3 +78,24 @@ fn a_person_gets_a_new_link_with_their_own_role() {
     rig.send("GET", "/api/v1/tokens", &[("cookie", &cookie)], &[]).is_problem(403, "forbidden");
     assert_eq!(rig.client().login_link().unwrap().split("/login/").count(), 2);
 }
+
+#[test]
+fn a_page_wakes_a_worker_and_a_look_at_it_does_not() {
+    let rig = Rig::new();
+    rig.worker("web");
+    let path = rig.runtime.block_on(rig.state.login_path("vera", Role::Viewer)).unwrap();
+    let cookie = cookie(&rig.send("GET", &path, &[], &[]));
+    let url = rig.url();
+    let headers = [("cookie", cookie.as_str()), ("origin", url.as_str()), ("sec-fetch-site", "same-origin")];
+    let look = || rig.send("GET", "/wake/web", &headers, &[]);
+    let before = rig.newest();
+    assert_eq!(look().status, 200);
+    assert_eq!(rig.newest(), before, "a look changes nothing");
+    rig.send("GET", "/wake/nobody", &headers, &[]).is_problem(404, "not_found");
+    assert_eq!(rig.send("GET", "/wake/web", &[], &[]).status, 401);
+    // From a page of somebody else's it does nothing.
+    rig.send("POST", "/wake/web", &headers[..1], &[]).is_problem(403, "forbidden");
+    assert_eq!(rig.newest(), before);
+    let woken = rig.send("POST", "/wake/web", &headers, &[]);
+    assert_eq!((woken.status, woken.header("location")), (303, "/wake/web"), "{}", woken.text);
+}

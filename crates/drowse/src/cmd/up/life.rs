@@ -127,6 +127,7 @@ pub(super) async fn live(
         ticking,
         is_taken_over: false,
     };
+    life.fleet.share_ports(life.settings.shared_ports());
     life.doors.apply(bound, &listed, &life.router).await?;
     let mut books = life.fleet.books();
     life.follow_books().await;
@@ -244,6 +245,7 @@ impl Life<'_> {
         self.fleet.sync_listed(settings.listed.clone()).await?;
         self.fleet.keep_history_for(settings.config.journal.keep);
         self.fleet.look_for(settings.look_for());
+        self.fleet.share_ports(settings.shared_ports());
         self.doors.apply(bound, &wanted, &self.router).await
     }
 

@@ -12,6 +12,7 @@ use drowse_router::route::Target;
 use drowse_router::{Leads, Names, Route};
 use drowse_server::LookFor;
 use drowse_server::config::{self, Config, Database, Input, Parsed, Problem, Protocol};
+use drowse_server::http::SharedPorts;
 use drowse_server::policies::FileLayers;
 use drowse_server::spec::NewWorker;
 
@@ -134,6 +135,12 @@ impl Settings {
             doors.extend(listens.iter().map(open));
         }
         doors
+    }
+
+    /// Where browsers find workers by name.
+    pub(super) fn shared_ports(&self) -> SharedPorts {
+        let first = |listens: &[SocketAddr]| listens.first().map(SocketAddr::port);
+        SharedPorts { tls: first(&self.config.router.tls), http: first(&self.config.router.http) }
     }
 
     /// The door of a worker that came by the API.

@@ -35,6 +35,17 @@ policy.idle_timeout = \"2s\""
     assert_eq!(answer.status.code(), Some(35), "{}", text(&answer.stderr));
     assert!(text(&answer.stderr).contains("unrecognized name"), "{}", text(&answer.stderr));
 
+    // Nobody can put a page into a TLS connection, so there is one beside it.
+    let api = folder.api(&up);
+    up.wait_for("lab paused");
+    let page = api.send("GET", "/wake/lab", "");
+    assert!(page.contains("It is paused.") && page.contains("<button>Wake it</button>"), "{page}");
+    let woken = api.send("POST", "/wake/lab", "");
+    assert!(woken.starts_with("HTTP/1.1 303 ") && woken.contains("location: /wake/lab"), "{woken}");
+    up.wait_for("lab running again: wake, by connection");
+    let page = api.send("GET", "/wake/lab", "");
+    assert!(page.contains(&format!("url=https://lab.example.org:{shared}/")), "{page}");
+
     // Garbage is told nothing, and costs nobody else anything.
     let mut stream = TcpStream::connect(("127.0.0.1", shared)).unwrap();
     stream.write_all(b"GET / HTTP/1.1\r\nhost: lab.example.org\r\n\r\n").unwrap();
