@@ -37,6 +37,9 @@ mod look;
 mod read;
 mod record;
 mod stop;
+mod thaw;
+
+pub use thaw::thaw_all;
 
 use engine::Engine;
 use entry::Entry;

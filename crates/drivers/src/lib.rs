@@ -21,3 +21,11 @@ pub use driver::{
     Wanted,
 };
 pub use hint::Hint;
+
+/// `drowse thaw --all`: lets everything go on that was frozen by a Drowse with this data folder, without server or database.
+/// Blocks, and must not be called on a runtime.
+pub fn thaw_all(data_dir: &std::path::Path) -> std::io::Result<Vec<process::Thawed>> {
+    let mut thawed = process::thaw_all(data_dir)?;
+    thawed.extend(docker::thaw_all(data_dir)?);
+    Ok(thawed)
+}

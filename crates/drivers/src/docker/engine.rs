@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -54,6 +54,10 @@ impl Engine {
             .enable_all()
             .build()?;
         Ok(Self { line: Arc::new(Line { socket, client: Mutex::default() }), room: Some(room) })
+    }
+
+    pub(super) fn socket(&self) -> &Path {
+        &self.line.socket
     }
 
     /// Starts something that goes on whatever becomes of its caller. It ends with the driver.

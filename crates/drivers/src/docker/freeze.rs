@@ -20,7 +20,8 @@ pub(super) async fn freeze(inside: &Inside, entry: &Arc<Entry>) -> Result<Acted,
     };
     // Written down first: should Drowse die in the next moment, `thaw_all` knows whose ice this is. What cannot be
     // written down is not frozen.
-    let frozen = Frozen { container: look.id.clone(), boot, at: inside.now() };
+    let socket = inside.engine.socket().to_owned();
+    let frozen = Frozen { socket, container: look.id.clone(), boot, at: inside.now() };
     entry
         .note(|record| record.frozen = Some(frozen))
         .map_err(|error| Error::refused(format!("cannot write its record: {error}")))?;

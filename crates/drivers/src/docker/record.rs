@@ -6,7 +6,7 @@
 use std::fs;
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use drowse_core::Timestamp;
 use drowse_core::grace::StopPlan;
@@ -24,6 +24,8 @@ pub(super) struct Record {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Frozen {
+    /// The engine that was asked.
+    pub(super) socket: PathBuf,
     pub(super) container: String,
     pub(super) boot: BootId,
     pub(super) at: Timestamp,

@@ -324,7 +324,8 @@ impl Life<'_> {
             Err(error) => {
                 output::talk(&format!("drowse: the database does not answer at the end: {error}\n"));
                 if !self.args.keep_frozen {
-                    thaw_anyway(self.folder.path());
+                    let folder = self.folder.path().to_owned();
+                    self.tasks.block(move || thaw_anyway(&folder)).await;
                 }
             }
         }
@@ -332,7 +333,7 @@ impl Life<'_> {
 }
 
 fn thaw_anyway(data: &Path) {
-    match drowse_drivers::process::thaw_all(data) {
+    match drowse_drivers::thaw_all(data) {
         Ok(thawed) => {
             for worker in thawed.iter().filter(|worker| !matches!(worker.outcome, Ok(false))) {
                 let outcome =
