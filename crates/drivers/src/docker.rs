@@ -5,7 +5,7 @@
 //!
 //! - `engine`: the only file that speaks to the engine, and what its errors mean
 //! - `entry`: one worker; `look`: what the engine says of it; `record`: what outlives Drowse
-//! - `freeze`, `stop`, `read`, `gpu`, `hook`: what can be done; `calls`: by whom, how long
+//! - `freeze`, `stop`, `read`, `gpu`, `hook`, `inside`: what can be done; `calls`: by whom, how long
 //! - `events`: what the engine says unasked; `discover`: containers that ask to be looked after
 //!
 //! An engine that is away, hangs or is being restarted says nothing about its containers: every call ends by its
@@ -33,16 +33,19 @@ mod events;
 mod freeze;
 mod gpu;
 mod hook;
+mod inside;
 mod look;
 mod read;
 mod record;
 mod stop;
 mod thaw;
 
+pub use inside::WARNING_FILE;
 pub use thaw::thaw_all;
 
 use engine::Engine;
 use entry::Entry;
+use inside::Root;
 
 /// Where an engine answers unless somebody says otherwise.
 pub const USUAL_SOCKET: &str = "/var/run/docker.sock";
@@ -185,6 +188,24 @@ impl DockerDriver {
         let look = entry.look(&self.inside).await?;
         self.inside.entries().insert(worker.clone(), entry);
         Ok(look.seen)
+    }
+
+    /// Does something inside of a container that runs, on a thread: its disks may be slow or far away.
+    async fn within<T: Send + 'static>(
+        &self,
+        worker: &WorkerId,
+        work: impl FnOnce(&Root) -> T + Send + 'static,
+    ) -> Result<T, Error> {
+        let entry = self.entry(worker)?;
+        let look = match entry.last().filter(|look| look.pid.is_some()) {
+            Some(look) => look,
+            None => entry.look(&self.inside).await?,
+        };
+        let cannot = |why: String| Error::Unreachable { message: format!("cannot look into it: {why}") };
+        let pid = look.pid.ok_or_else(|| cannot("it does not run".to_owned()))?;
+        let done = self.inside.engine.block(move || Root::of(pid, &look.id).map(|root| work(&root))).await;
+        let done = done.ok_or_else(|| cannot("the driver is being closed".to_owned()))?;
+        done.map_err(|error| cannot(error.to_string()))
     }
 
     async fn delete(&self, entry: &Arc<Entry>, terminate: Terminate) -> Result<Acted, Error> {

@@ -243,6 +243,15 @@ pub struct HookEnd {
     pub output: String,
 }
 
+/// To whom something was told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Told {
+    /// On how many terminals.
+    pub terminals: usize,
+    /// Whether it could be left in a file, or why not.
+    pub file: Result<(), String>,
+}
+
 /// Somebody who asks to be looked after.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
@@ -307,6 +316,21 @@ pub trait Driver: Send + Sync + Debug {
 
     /// Runs a hook to its end. One that does not end in time is killed, and that is [`Error::TimedOut`].
     fn run_hook<'a>(&'a self, worker: &'a WorkerId, hook: Hook<'a>, within: Duration) -> Answer<'a, HookEnd>;
+
+    /// When a file in the worker was last touched; `None`: there is none.
+    fn touched<'a>(
+        &'a self,
+        _worker: &'a WorkerId,
+        _path: &'a str,
+        _within: Duration,
+    ) -> Answer<'a, Option<Timestamp>> {
+        Box::pin(async { Err(Error::Unsupported { what: "look at files in a worker" }) })
+    }
+
+    /// Tells whoever sits in front of a worker, without any of it counting as the worker's use.
+    fn tell<'a>(&'a self, _worker: &'a WorkerId, _text: &'a str, _within: Duration) -> Answer<'a, Told> {
+        Box::pin(async { Err(Error::Unsupported { what: "tell anybody in a worker" }) })
+    }
 
     /// Where a port of a worker is found, as it was last looked at; `None` while nobody can say. Whoever has an address
     /// that never changes need not be asked.

@@ -17,7 +17,7 @@ pub mod process;
 pub mod sim;
 
 pub use driver::{
-    Acted, Answer, Driver, Error, Found, Hook, HookEnd, Measure, Measures, Seen, Spec, Stop, Terminate,
+    Acted, Answer, Driver, Error, Found, Hook, HookEnd, Measure, Measures, Seen, Spec, Stop, Terminate, Told,
     Wanted,
 };
 pub use hint::Hint;

@@ -5,14 +5,16 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::time::Duration;
 
+use drowse_core::Timestamp;
 use drowse_core::id::WorkerId;
 use drowse_core::reason::SleepMode;
 use drowse_core::signal::DriverKind;
 use drowse_core::worker::{Capabilities, Power};
 
+use super::inside::WARNING_FILE;
 use super::{DockerDriver, discover, freeze, hook, read, stop};
 use crate::driver::{
-    Acted, Answer, Driver, Error, Found, Hook, HookEnd, Measures, Seen, Spec, Stop, Terminate, Wanted,
+    Acted, Answer, Driver, Error, Found, Hook, HookEnd, Measures, Seen, Spec, Stop, Terminate, Told, Wanted,
     bounded,
 };
 use crate::hint::Hint;
@@ -120,6 +122,30 @@ impl Driver for DockerDriver {
 
     fn discover<'a>(&'a self, filter: &'a str, within: Duration) -> Answer<'a, Vec<Found>> {
         Box::pin(bounded(within, discover::discover(&self.inside, filter)))
+    }
+
+    fn touched<'a>(
+        &'a self,
+        worker: &'a WorkerId,
+        path: &'a str,
+        within: Duration,
+    ) -> Answer<'a, Option<Timestamp>> {
+        let path = path.to_owned();
+        Box::pin(bounded(within, async move {
+            let touched = self.within(worker, move |root| root.touched(&path)).await?;
+            touched.map_err(|error| Error::Unreachable { message: format!("cannot look into it: {error}") })
+        }))
+    }
+
+    fn tell<'a>(&'a self, worker: &'a WorkerId, text: &'a str, within: Duration) -> Answer<'a, Told> {
+        let text = text.to_owned();
+        Box::pin(bounded(within, async move {
+            self.within(worker, move |root| Told {
+                terminals: root.write_to_terminals(&text).unwrap_or(0),
+                file: root.leave(WARNING_FILE, &text).map_err(|error| format!("{WARNING_FILE}: {error}")),
+            })
+            .await
+        }))
     }
 
     fn locate<'a>(

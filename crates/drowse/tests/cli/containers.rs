@@ -5,7 +5,11 @@
 mod engine;
 #[path = "containers/found.rs"]
 mod found;
+#[path = "containers/holds.rs"]
+mod holds;
 #[path = "containers/idle.rs"]
 mod idle;
 #[path = "containers/stage.rs"]
 mod stage;
+#[path = "containers/stop.rs"]
+mod stop;

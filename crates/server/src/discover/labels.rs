@@ -120,11 +120,12 @@ fn label_of(key: &str) -> String {
     }
 }
 
-/// Labels are text; what is a number or a truth in the file is one here.
+/// Labels are text; what is a number, a truth or a list in the file is one here.
 fn value(text: &str) -> Value {
     match text {
         "true" => Value::Bool(true),
         "false" => Value::Bool(false),
+        list if list.starts_with('[') => serde_json::from_str(list).unwrap_or_else(|_| Value::from(list)),
         text => text.parse::<i64>().map_or_else(|_| Value::from(text), Value::from),
     }
 }

@@ -24,8 +24,6 @@ fn only_those_sleep_whose_signals_are_all_quiet() {
     // Another one that comes now sleeps later: whoever was idle as well would have slept before it.
     stage.run("later", &[], SLEEPS);
     up.wait_for("later paused");
-    stage.run("last", &[], SLEEPS);
-    up.wait_for("last paused");
     for busy in ["burner", "bursts", "forks", "server", "mover"] {
         assert_eq!(stage.state(busy), "running", "{busy}\n{}", up.told());
         assert!(!up.told().contains(&format!("{busy} paused")), "{busy}\n{}", up.told());
