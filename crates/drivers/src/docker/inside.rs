@@ -35,7 +35,10 @@ impl Root {
     }
 
     fn open(&self, path: &str, flags: OFlags, mode: Mode) -> io::Result<OwnedFd> {
-        let flags = flags | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
+        // Nothing else goes with a mere path.
+        let more =
+            if flags.contains(OFlags::PATH) { OFlags::empty() } else { OFlags::NOCTTY | OFlags::NONBLOCK };
+        let flags = flags | more | OFlags::CLOEXEC;
         // A mount that somebody makes meanwhile can interrupt the walk.
         for _ in 0..10 {
             match openat2(&self.0, path, flags, mode, ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS) {

@@ -285,3 +285,32 @@ pub(crate) async fn bytes_are_counted_both_ways_and_not_on_loopback(rig: &mut Ri
     assert!(total(rig, &loopback, Signal::Network).await < 20_000);
     assert_eq!(measure(rig, &host, Signal::Network).await, None);
 }
+
+/// As the container sees them: a link that leads out of it leads nowhere else. Nothing runs in it for this.
+pub(crate) async fn files_in_it_are_seen_and_people_in_it_are_told(rig: &mut Rig) {
+    let run = ["run", "--detach", "--tty", "--name", "web", "--network", "none", IMAGE, "sleep", "1000"];
+    rig.engine().docker(&run);
+    let worker = id("web");
+    let driver = rig.driver();
+    driver.adopt(&worker, &is(Container::Named("web".into())), LONG).await.expect("it can be adopted");
+    let file = "/workspace/.keep-alive";
+    assert_eq!(driver.touched(&worker, file, LONG).await, Ok(None));
+    assert_eq!(driver.touched(&worker, "/no/such/folder/file", LONG).await, Ok(None));
+    rig.engine().docker(&["exec", "web", "touch", "-d", "2020-01-01 00:00:00", file]);
+    let at = "2020-01-01T00:00:00Z".parse().expect("an instant");
+    assert_eq!(driver.touched(&worker, file, LONG).await, Ok(Some(at)));
+    // Every machine has this, and the image does not.
+    rig.engine().docker(&["exec", "web", "ln", "-s", "/usr/sbin/dockerd", "/workspace/link"]);
+    assert_eq!(driver.touched(&worker, "/workspace/link", LONG).await, Ok(None));
+    let told = driver.tell(&worker, "it will be stopped\n", LONG).await.expect("somebody is told");
+    assert_eq!((told.terminals, told.file), (1, Ok(())));
+    assert_eq!(rig.engine().docker(&["exec", "web", "cat", "/run/drowse-warning"]), "it will be stopped");
+    rig.eventually(
+        "the terminal shows it",
+        async || rig.engine().docker(&["logs", "web"]),
+        |shown| shown.contains("it will be stopped"),
+    )
+    .await;
+    done(driver.freeze(&worker, LONG).await);
+    assert_eq!(driver.touched(&worker, file, LONG).await, Ok(Some(at)));
+}

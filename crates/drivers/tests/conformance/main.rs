@@ -96,6 +96,7 @@ conforms!(docker_containers, Kind::Docker, containers:
     a_hook_is_run_in_the_container_and_needs_it_to_run
     what_it_uses_is_measured
     bytes_are_counted_both_ways_and_not_on_loopback
+    files_in_it_are_seen_and_people_in_it_are_told
 );
 
 all_laws!(sim, Kind::Sim);
