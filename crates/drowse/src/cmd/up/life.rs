@@ -265,9 +265,14 @@ impl Life<'_> {
     /// Workers came onto the books or left them: their doors open and close with that.
     async fn follow_books(&mut self) {
         let outcome = async {
-            let wanted = self.wanted(&self.settings).await?;
-            let bound = self.doors.bind(&wanted, &mut self.inherited)?;
-            self.doors.apply(bound, &wanted, &self.router).await
+            let mut wanted = self.wanted(&self.settings).await?;
+            // One whose port is taken, by a label that nobody checked, stands in nobody else's way.
+            let (bound, failed) = self.doors.bind_each(&mut wanted, &mut self.inherited);
+            self.doors.apply(bound, &wanted, &self.router).await?;
+            match failed {
+                Some(error) => Err(error),
+                None => Ok(()),
+            }
         };
         if let Err(error) = outcome.await {
             output::talk(&format!("drowse: a door does not open: {error:#}\n"));
