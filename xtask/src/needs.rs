@@ -35,13 +35,29 @@ const TOOLS: &[Tool] = &[Tool {
     why: "runs every test in its own process, so that one cannot hang or poison another",
 }];
 
-/// A container engine gets its line here together with the first test that needs it.
 const PACKAGES: &[Package] = &[
     Package {
         name: "postgresql",
         // The server's own programs are not on the path, and clients alone would not do.
         probe: &["sh", "-c", "ls /usr/lib/postgresql/*/bin/initdb"],
         why: "the second engine of the store; its tests start a server of their own",
+    },
+    Package {
+        name: "docker.io",
+        // By their full names: others of that name on the path may be clients of an engine elsewhere.
+        probe: &[
+            "sh",
+            "-c",
+            "test -x /usr/sbin/dockerd && test -x /usr/bin/docker && test -x /usr/bin/containerd",
+        ],
+        why: "a real engine for the docker driver; each test starts one of its own",
+    },
+    Package { name: "iptables", probe: &["/usr/sbin/iptables", "--version"], why: "the engine looks for it" },
+    Package {
+        name: "busybox-static",
+        // A busybox that needs libraries would not run in an image that has none.
+        probe: &["sh", "-c", "dpkg-query --show --showformat '${Status}' busybox-static | grep -q installed"],
+        why: "the only program in the containers of those tests",
     },
     Package {
         name: "nginx",

@@ -10,8 +10,10 @@
 //!
 //! See `docs/decisions/0006-driver-trait.md` for why the trait looks like this.
 
+use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::future::Future;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +27,7 @@ use drowse_core::signal::{DriverKind, PerSignal, Signal, UnknownCause};
 use drowse_core::worker::{Capabilities, Power};
 
 use crate::hint::Hint;
-use crate::{process, sim};
+use crate::{docker, process, sim};
 
 /// The injected clock.
 pub type Now = Arc<dyn Fn() -> Timestamp + Send + Sync>;
@@ -132,6 +134,8 @@ impl Acted {
 pub enum Spec {
     /// A command on this machine.
     Process(process::Spec),
+    /// A container.
+    Docker(docker::Spec),
     /// An invention.
     Sim(Box<sim::Spec>),
 }
@@ -239,6 +243,32 @@ pub struct HookEnd {
     pub output: String,
 }
 
+/// To whom something was told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Told {
+    /// On how many terminals.
+    pub terminals: usize,
+    /// Whether it could be left in a file, or why not.
+    pub file: Result<(), String>,
+}
+
+/// Somebody who asks to be looked after.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// What others call it.
+    pub name: String,
+    /// How this driver finds it again, and nobody else by that name.
+    pub spec: Spec,
+    /// What is written on it.
+    pub labels: BTreeMap<String, String>,
+    /// It was given graphics processors.
+    pub has_gpus: bool,
+    /// Its own address, while it has one.
+    pub address: Option<IpAddr>,
+    /// Where on this machine its ports are found, of those that stay there.
+    pub published: BTreeMap<u16, SocketAddr>,
+}
+
 /// What observes and acts on one kind of worker.
 ///
 /// Calls about different workers do not wait for each other. Actions on the same worker do, and the wait
@@ -287,6 +317,46 @@ pub trait Driver: Send + Sync + Debug {
     /// Runs a hook to its end. One that does not end in time is killed, and that is [`Error::TimedOut`].
     fn run_hook<'a>(&'a self, worker: &'a WorkerId, hook: Hook<'a>, within: Duration) -> Answer<'a, HookEnd>;
 
+    /// When a file in the worker was last touched; `None`: there is none.
+    fn touched<'a>(
+        &'a self,
+        _worker: &'a WorkerId,
+        _path: &'a str,
+        _within: Duration,
+    ) -> Answer<'a, Option<Timestamp>> {
+        Box::pin(async { Err(Error::Unsupported { what: "look at files in a worker" }) })
+    }
+
+    /// Tells whoever sits in front of a worker, without any of it counting as the worker's use.
+    fn tell<'a>(&'a self, _worker: &'a WorkerId, _text: &'a str, _within: Duration) -> Answer<'a, Told> {
+        Box::pin(async { Err(Error::Unsupported { what: "tell anybody in a worker" }) })
+    }
+
+    /// Where a port of a worker is found, as it was last looked at; `None` while nobody can say. Whoever has an address
+    /// that never changes need not be asked.
+    fn locate<'a>(
+        &'a self,
+        _worker: &'a WorkerId,
+        _port: u16,
+        _within: Duration,
+    ) -> Answer<'a, Option<SocketAddr>> {
+        Box::pin(async { Ok(None) })
+    }
+
+    /// Everybody who asks to be looked after, by what this driver calls a filter. All or an error: who is missing from
+    /// an answer is not there.
+    fn discover<'a>(&'a self, _filter: &'a str, _within: Duration) -> Answer<'a, Vec<Found>> {
+        Box::pin(async { Err(Error::Unsupported { what: "discover workers" }) })
+    }
+
     /// Waits for the next hint. Each is given to one caller only; dropping the future loses none.
     fn next_hint(&self) -> Pin<Box<dyn Future<Output = Hint> + Send + '_>>;
+}
+
+/// Gives up when the budget is over. What has been begun is put right by guards, or by asking again.
+pub(crate) async fn bounded<T>(
+    within: Duration,
+    work: impl Future<Output = Result<T, Error>>,
+) -> Result<T, Error> {
+    tokio::time::timeout(within, work).await.unwrap_or(Err(Error::TimedOut { within }))
 }

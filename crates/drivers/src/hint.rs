@@ -27,6 +27,8 @@ pub enum Hint {
         /// Who.
         worker: WorkerId,
     },
+    /// Something came or went, or is found elsewhere now, that may concern whoever discovers workers.
+    Came,
     /// Hints may have been lost; look at everybody.
     Lost,
 }
@@ -43,6 +45,8 @@ struct Waiting {
     queue: VecDeque<Hint>,
     /// Whose `Changed` is in the queue: "look at it" twice is looking once.
     changed: BTreeSet<WorkerId>,
+    /// Whether `Came` is in the queue.
+    has_come: bool,
 }
 
 impl Hints {
@@ -50,6 +54,7 @@ impl Hints {
         let mut waiting = self.lock();
         let is_news = match &hint {
             Hint::Changed { worker } => waiting.changed.insert(worker.clone()),
+            Hint::Came => !std::mem::replace(&mut waiting.has_come, true),
             Hint::Exited { .. } | Hint::Lost => true,
         };
         if is_news {
@@ -75,6 +80,7 @@ impl Hints {
         if let Some(Hint::Changed { worker }) = &hint {
             waiting.changed.remove(worker);
         }
+        waiting.has_come &= hint != Some(Hint::Came);
         if !waiting.queue.is_empty() {
             // One permit may stand for several hints, and another caller may wait for the rest.
             self.arrived.notify_one();

@@ -6,15 +6,26 @@
 //!
 //! - [`driver`]: the trait and its vocabulary
 //! - [`hint`]: what a driver says unasked
+//! - [`docker`]: containers of a Docker engine
 //! - [`process`]: plain processes on this machine
 //! - [`sim`]: a seeded world without real time, for simulations and tests
 
+pub mod docker;
 pub mod driver;
 pub mod hint;
 pub mod process;
 pub mod sim;
 
 pub use driver::{
-    Acted, Answer, Driver, Error, Hook, HookEnd, Measure, Measures, Seen, Spec, Stop, Terminate, Wanted,
+    Acted, Answer, Driver, Error, Found, Hook, HookEnd, Measure, Measures, Seen, Spec, Stop, Terminate, Told,
+    Wanted,
 };
 pub use hint::Hint;
+
+/// `drowse thaw --all`: lets everything go on that was frozen by a Drowse with this data folder, without server or database.
+/// Blocks, and must not be called on a runtime.
+pub fn thaw_all(data_dir: &std::path::Path) -> std::io::Result<Vec<process::Thawed>> {
+    let mut thawed = process::thaw_all(data_dir)?;
+    thawed.extend(docker::thaw_all(data_dir)?);
+    Ok(thawed)
+}

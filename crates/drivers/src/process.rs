@@ -54,6 +54,8 @@ use wait::until;
 
 pub use files::raise_file_limit;
 pub use helper::exec_helper;
+pub(crate) use sockets::established;
+pub(crate) use tables::Tables;
 pub use thaw::{Thawed, thaw_all};
 
 /// A worker's command.
@@ -133,7 +135,7 @@ pub(crate) struct Inside {
     clock: Now,
     hints: Arc<Hints>,
     watch: watch::Watch,
-    tables: tables::Tables,
+    tables: Tables,
 }
 
 impl Inside {
@@ -165,7 +167,7 @@ impl ProcessDriver {
         let hints = Arc::new(Hints::default());
         let watch = watch::Watch::start(Arc::clone(&hints), Arc::clone(&config.now), config.log_limit)
             .map_err(OpenError::Watch)?;
-        let tables = tables::Tables::start(Arc::clone(&config.now)).map_err(OpenError::Watch)?;
+        let tables = Tables::start(Arc::clone(&config.now)).map_err(OpenError::Watch)?;
         let inside = Inside {
             helper: config.helper,
             freezer: found.freezer.clone(),

@@ -2,6 +2,8 @@
 
 #[path = "cli/client.rs"]
 mod client;
+#[path = "cli/containers.rs"]
+mod containers;
 #[path = "cli/doctor.rs"]
 mod doctor;
 #[path = "cli/door.rs"]

@@ -101,6 +101,22 @@ impl Meters {
         }
     }
 
+    /// What was used between these two is nobody's use: it is as if the counters had not moved.
+    pub(crate) fn discard(&self, worker: &WorkerId, from: &Totals, until: &Totals) {
+        let mut runs = lock(&self.0);
+        let Some(run) = runs.get_mut(worker).filter(|run| run.boot == from.boot && run.boot == until.boot)
+        else {
+            return;
+        };
+        for ((gauge, from), until) in run.of.iter_mut().zip(from.of).zip(until.of) {
+            let (Some(from), Some(until)) = (from, until) else { continue };
+            let used = until.value.saturating_sub(from.value);
+            for total in [&mut gauge.older, &mut gauge.newer].into_iter().flatten() {
+                total.value += used;
+            }
+        }
+    }
+
     pub(crate) fn forget(&self, worker: &WorkerId) {
         lock(&self.0).remove(worker);
     }
@@ -149,6 +165,22 @@ mod tests {
         assert_eq!(bench.before("a", 11), Before::Total(total(1, 0)), "a check a second later");
         bench.keep("a", total(3, 11));
         assert_eq!(bench.before("a", 20), Before::Total(total(2, 10)), "which takes nobody's place");
+    }
+
+    #[test]
+    fn what_a_hook_used_is_nobodys_use() {
+        let bench = Bench::new();
+        bench.keep("a", total(100, 0));
+        let of = |value| {
+            let mut totals = Totals { boot: Some(BootId::new("a")), ..Totals::default() };
+            totals.of[Signal::Cpu as usize] = Some(total(value, 5));
+            totals
+        };
+        bench.meters.discard(&bench.worker, &of(110), &of(160));
+        assert_eq!(bench.before("a", 10), Before::Total(total(150, 0)));
+        let other = Totals { boot: Some(BootId::new("b")), ..of(900) };
+        bench.meters.discard(&bench.worker, &of(160), &other);
+        assert_eq!(bench.before("a", 10), Before::Total(total(150, 0)), "of another run");
     }
 
     #[test]

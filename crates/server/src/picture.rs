@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use drowse_core::Timestamp;
 use drowse_core::evidence::Read;
-use drowse_core::hold::Hold;
+use drowse_core::hold::{Hold, HoldKind};
 use drowse_core::id::WorkerId;
 use drowse_core::policy::exemption::Exempt;
 use drowse_core::reason::IdlePolicy;
@@ -21,6 +21,17 @@ use crate::policies::{Book, Policies, Resolved};
 
 /// For how long after a router fell silent its connections may still be there.
 const ROUTER_LOST_FOR: Duration = Duration::from_mins(1);
+
+/// What a look for a keep-alive file came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum KeepAlive {
+    /// Nobody looked, or nobody could.
+    NotLooked,
+    /// There is none that still counts.
+    Absent,
+    /// There is one.
+    Holds(Hold),
+}
 
 /// A worker and what is known about it.
 #[derive(Clone, Debug)]
@@ -41,6 +52,10 @@ pub(crate) struct Picture {
     pub(crate) checked_before: Option<Timestamp>,
     /// What its counters showed in this check, to be kept if the check is.
     pub(crate) totals: Totals,
+    /// What was found of its keep-alive file.
+    pub(crate) keep_alive: KeepAlive,
+    /// What was known of it.
+    pub(crate) kept_alive_before: Option<Hold>,
     arrivals: Vec<Arrival>,
     connections: Vec<ConnectionCount>,
     sessions: Vec<RouterSession>,
@@ -88,6 +103,8 @@ impl Picture {
             is_braked: brake.is_engaged(),
             can_scale_down: false,
             totals: Totals::default(),
+            keep_alive: KeepAlive::NotLooked,
+            kept_alive_before: None,
             arrivals: view.arrivals(&id)?,
             connections: if is_routed { held.connections() } else { Vec::new() },
             sessions: if is_routed { view.router_sessions()? } else { Vec::new() },
@@ -96,6 +113,15 @@ impl Picture {
         picture.checked_before = picture.checked.evidence.last_check_at;
         picture.take_arrivals(now);
         Ok(picture)
+    }
+
+    /// It was looked for its keep-alive file, and this was found: it counts from now on.
+    pub(crate) fn is_kept_alive(&mut self, found: Option<Hold>) {
+        let is_file = |hold: &Hold| hold.kind == HoldKind::KeepAliveFile;
+        self.kept_alive_before = self.holds.iter().find(|hold| is_file(hold)).cloned();
+        self.holds.retain(|hold| !is_file(hold));
+        self.holds.extend(found.clone());
+        self.keep_alive = found.map_or(KeepAlive::Absent, KeepAlive::Holds);
     }
 
     /// How often the worker is looked at.

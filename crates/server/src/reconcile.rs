@@ -16,10 +16,13 @@ mod check;
 mod effects;
 mod freeze;
 mod hints;
+mod keep_alive;
+mod locate;
 mod queue;
 mod recover;
 mod signals;
 mod sweep;
+mod tell;
 mod transition;
 mod work;
 

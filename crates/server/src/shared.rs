@@ -92,6 +92,8 @@ pub(crate) struct Shared {
     pub(crate) untold: Untold,
     /// When the loop last found its clock and itself in order, in microseconds.
     pub(crate) looked_at: AtomicI64,
+    /// Who is looked for.
+    pub(crate) discovery: crate::discover::Discovery,
     /// How long history is kept.
     pub(crate) keep_for: Mutex<Duration>,
     /// Ports that lead to many workers.
@@ -123,6 +125,7 @@ impl Shared {
             is_ready: AtomicBool::new(false),
             untold: Untold::default(),
             looked_at: AtomicI64::new(started_at.as_micros()),
+            discovery: crate::discover::Discovery::default(),
             keep_for: Mutex::new(crate::config::Journal::default().keep),
             ports: Mutex::default(),
             brake_terms: brake,

@@ -9,6 +9,7 @@ use drowse_core::id::WorkerId;
 use drowse_core::policy::Selectors;
 use drowse_core::savings::Money;
 use drowse_core::signal::DriverKind;
+use drowse_drivers::docker;
 use serde::{Deserialize, Serialize};
 
 use crate::config;
@@ -45,9 +46,18 @@ pub struct WorkerSpec {
     /// What an hour of it costs while it is frozen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused_price_per_hour: Option<Money>,
+    /// The port at which it answers, if its driver knows its address; `target` is then where that was last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target_port: Option<u16>,
+    /// The same for `tls_target`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls_target_port: Option<u16>,
     /// The file lists it: it leaves the books when the file no longer does.
     #[serde(default)]
     pub is_listed: bool,
+    /// What it was found by: it leaves the books when that is no longer looked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub found_by: Option<String>,
 }
 
 /// What stands behind a worker, in the words of its driver.
@@ -65,8 +75,25 @@ pub enum DriverSpec {
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         environment: BTreeMap<String, String>,
     },
+    /// A container.
+    Docker {
+        /// Which.
+        container: Container,
+    },
     /// An invention of the tests.
     Sim,
+}
+
+/// Which container a worker is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Container {
+    /// The one with this id, and no other.
+    Id(String),
+    /// Whichever bears this name, or has this id.
+    Name(String),
+    /// Whichever has this label.
+    Label(String),
 }
 
 impl WorkerSpec {
@@ -74,12 +101,28 @@ impl WorkerSpec {
     pub fn is_routed(&self) -> bool {
         self.listen.is_some() || !self.sni.is_empty() || !self.host.is_empty()
     }
+
+    /// Whether its driver is asked where it answers.
+    pub const fn is_located(&self) -> bool {
+        self.target_port.is_some() || self.tls_target_port.is_some()
+    }
+
+    /// Takes over from what it was what nobody configures: where it was last found.
+    pub(crate) fn stays_at(&mut self, before: &WorkerSpec) {
+        if self.target.is_none() && self.target_port == before.target_port {
+            self.target = before.target;
+        }
+        if self.tls_target.is_none() && self.tls_target_port == before.tls_target_port {
+            self.tls_target = before.tls_target;
+        }
+    }
 }
 
 impl DriverSpec {
     pub const fn kind(&self) -> DriverKind {
         match self {
             DriverSpec::Process { .. } => DriverKind::Process,
+            DriverSpec::Docker { .. } => DriverKind::Docker,
             DriverSpec::Sim => DriverKind::Sim,
         }
     }
@@ -92,6 +135,14 @@ impl DriverSpec {
                     dir: directory.clone(),
                     env: environment.clone(),
                 })
+            }
+            DriverSpec::Docker { container } => {
+                let container = match container.clone() {
+                    Container::Id(id) => docker::Container::Id(id),
+                    Container::Name(name) => docker::Container::Named(name),
+                    Container::Label(label) => docker::Container::Labelled(label),
+                };
+                drowse_drivers::Spec::Docker(docker::Spec { container })
             }
             DriverSpec::Sim => drowse_drivers::Spec::Sim(Box::default()),
         }
@@ -129,13 +180,23 @@ impl NewWorker {
                 environment: BTreeMap::new(),
             },
             config::Driver::Sim => DriverSpec::Sim,
-            config::Driver::Docker { .. } | config::Driver::Qemu { .. } | config::Driver::Ec2 { .. } => {
+            config::Driver::Docker { container } => DriverSpec::Docker {
+                container: match container.clone() {
+                    config::Container::Named(name) => Container::Name(name),
+                    config::Container::Labelled(label) => Container::Label(label),
+                },
+            },
+            config::Driver::Qemu { .. } | config::Driver::Ec2 { .. } => {
                 return Err(NoDriverYet { id: worker.id.clone(), driver: worker.driver.kind() });
             }
         };
         let address = |target| match target {
             Some(config::Target::Address(address)) => Some(address),
             Some(config::Target::Port(_)) | None => None,
+        };
+        let port = |target| match target {
+            Some(config::Target::Port(port)) => Some(port),
+            Some(config::Target::Address(_)) | None => None,
         };
         let ways = &worker.ways;
         Ok(Self {
@@ -152,7 +213,10 @@ impl NewWorker {
                 ready_path: ways.ready_path.clone(),
                 price_per_hour: worker.price_per_hour,
                 paused_price_per_hour: worker.paused_price_per_hour,
+                target_port: port(ways.target),
+                tls_target_port: port(ways.tls_target),
                 is_listed: true,
+                found_by: None,
             },
             in_service: true,
         })

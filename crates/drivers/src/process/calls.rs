@@ -14,10 +14,9 @@ use drowse_core::worker::Capabilities;
 
 use super::cage::Ice;
 use super::entry::cannot;
-use super::wait::bounded;
 use super::{ProcessDriver, freeze, hook, read, spawn, stop};
 use crate::driver::{
-    Acted, Answer, Driver, Error, Hook, HookEnd, Measures, Seen, Spec, Stop, Terminate, Wanted,
+    Acted, Answer, Driver, Error, Hook, HookEnd, Measures, Seen, Spec, Stop, Terminate, Wanted, bounded,
 };
 use crate::hint::Hint;
 
@@ -34,7 +33,9 @@ impl Driver for ProcessDriver {
         Box::pin(async move {
             match spec {
                 Spec::Process(spec) => self.take_on(worker, spec),
-                Spec::Sim(_) => Err(Error::Unsupported { what: "look after another driver's worker" }),
+                Spec::Docker(_) | Spec::Sim(_) => {
+                    Err(Error::Unsupported { what: "look after another driver's worker" })
+                }
             }
         })
     }

@@ -1,4 +1,4 @@
-//! Waiting for a state, within a budget.
+//! Waiting for a state.
 
 use std::thread;
 use std::time::Duration;
@@ -24,12 +24,4 @@ pub(super) async fn until(mut is_so: impl FnMut() -> Result<bool, Error>) -> Res
         pause = (pause * 2).min(LONGEST_PAUSE);
     }
     Ok(())
-}
-
-/// Gives up when the budget is over. What has been begun is put right by guards, or by asking again.
-pub(super) async fn bounded<T>(
-    within: Duration,
-    work: impl Future<Output = Result<T, Error>>,
-) -> Result<T, Error> {
-    tokio::time::timeout(within, work).await.unwrap_or(Err(Error::TimedOut { within }))
 }

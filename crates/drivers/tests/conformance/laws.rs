@@ -193,7 +193,10 @@ pub(crate) async fn a_frozen_worker_is_not_forgotten(rig: &mut Rig) {
 pub(crate) async fn nothing_is_left_after_terminate(rig: &mut Rig) {
     let worker = rig.running("web", Workload::HearsTerm).await;
     done(rig.call(rig.driver().freeze(&worker, LONG)).await);
-    let cgroups = if rig.kind == Kind::Sim { Vec::new() } else { crate::processes::cgroups(rig, &worker) };
+    let cgroups = match rig.kind {
+        Kind::Sim | Kind::Docker => Vec::new(),
+        Kind::V2 | Kind::V1 | Kind::Signals => crate::processes::cgroups(rig, &worker),
+    };
     for cgroup in &cgroups {
         assert!(cgroup.exists(), "{}", cgroup.display());
     }
@@ -204,7 +207,12 @@ pub(crate) async fn nothing_is_left_after_terminate(rig: &mut Rig) {
         assert!(!cgroup.exists(), "{}", cgroup.display());
         assert!(!cgroup.parent().is_some_and(std::path::Path::exists), "the folder for all of them is left");
     }
-    assert!(!rig.data_dir().join("process").join(worker.as_str()).exists());
+    for folder in ["process", "docker"] {
+        assert!(!rig.data_dir().join(folder).join(worker.as_str()).exists());
+    }
+    if rig.kind == Kind::Docker {
+        assert!(rig.engine().try_docker(&["inspect", worker.as_str()]).is_err(), "the container is left");
+    }
     // A name can be given again.
     assert_eq!(rig.adopt(&worker, Workload::Counts).await.power, Power::Stopped);
 }

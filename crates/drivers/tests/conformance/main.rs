@@ -1,10 +1,12 @@
 //! One suite that every driver passes.
 //!
 //! [`laws`] hold for all of them: the simulated driver, and the process driver on each freezer of the machine.
-//! [`processes`] are about real processes: restarts, reused pids, children that run away. Each is run once for
+//! [`containers`] are about a Docker engine, a real one that each test starts for itself. [`processes`] are about real processes: restarts, reused pids, children that run away. Each is run once for
 //! each freezer. A freezer that the machine does not have at all is reported and not exercised; one that is there
 //! and cannot be used is a failure that says what to do.
 
+mod containers;
+mod engine;
 mod laws;
 mod processes;
 mod rig;
@@ -79,10 +81,29 @@ macro_rules! all_process_laws {
     };
 }
 
+conforms!(docker_containers, Kind::Docker, containers:
+    an_engine_that_is_away_says_nothing
+    an_engine_that_hangs_is_not_waited_for
+    a_freeze_whose_caller_left_is_taken_back
+    what_is_removed_under_us_is_gone
+    what_others_do_is_hinted
+    made_anew_it_is_another_run
+    a_label_means_one_container
+    a_retried_stop_signals_once_and_another_intent_again
+    a_stop_is_not_undone_by_a_restart_policy
+    what_was_frozen_is_known_after_a_restart
+    a_hook_that_does_not_end_is_killed
+    a_hook_is_run_in_the_container_and_needs_it_to_run
+    what_it_uses_is_measured
+    bytes_are_counted_both_ways_and_not_on_loopback
+    files_in_it_are_seen_and_people_in_it_are_told
+);
+
 all_laws!(sim, Kind::Sim);
 all_laws!(cgroup_v2, Kind::V2);
 all_laws!(cgroup_v1, Kind::V1);
 all_laws!(signals, Kind::Signals);
+all_laws!(docker, Kind::Docker);
 
 all_process_laws!(processes_in_cgroup_v2, Kind::V2);
 all_process_laws!(processes_in_cgroup_v1, Kind::V1);

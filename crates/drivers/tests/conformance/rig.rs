@@ -11,12 +11,14 @@ use std::time::{Duration, UNIX_EPOCH};
 use drowse_core::Timestamp;
 use drowse_core::id::{IntentId, WorkerId};
 use drowse_core::signal::Signal;
+use drowse_drivers::docker::{self, DockerDriver};
 use drowse_drivers::process::cgroup::{Choice, Lack};
 use drowse_drivers::process::{Config, OpenError, ProcessDriver};
 use drowse_drivers::sim::{Change, Load, Sim};
-use drowse_drivers::{Driver, Error, Hint, Measure, Seen, Terminate, Wanted};
+use drowse_drivers::{Driver, Error, Hint, Measure, Seen, Spec, Terminate, Wanted};
 use tempfile::TempDir;
 
+use crate::engine::{Engine, IMAGE};
 use crate::workload::Workload;
 
 /// More than anything takes on a slow machine; only a broken law waits this long.
@@ -31,12 +33,13 @@ pub(crate) enum Kind {
     V2,
     V1,
     Signals,
+    Docker,
 }
 
 impl Kind {
     fn choice(self) -> Choice {
         match self {
-            Kind::Sim | Kind::Signals => Choice::Signals,
+            Kind::Sim | Kind::Docker | Kind::Signals => Choice::Signals,
             Kind::V2 => Choice::V2,
             Kind::V1 => Choice::V1,
         }
@@ -45,14 +48,16 @@ impl Kind {
 
 pub(crate) struct Rig {
     pub(crate) kind: Kind,
-    folder: TempDir,
     subject: Option<Subject>,
+    engine: Option<Engine>,
+    folder: TempDir,
     workers: RefCell<Vec<(WorkerId, Workload)>>,
 }
 
 enum Subject {
     Sim(Box<Sim>),
     Process(Box<ProcessDriver>),
+    Docker(Box<DockerDriver>),
 }
 
 /// Tries a law on a fresh rig.
@@ -68,7 +73,12 @@ fn runtime() -> tokio::runtime::Runtime {
 impl Rig {
     fn new(kind: Kind) -> Option<Self> {
         let folder = tempfile::tempdir().expect("there is room for a temporary folder");
+        let engine = (kind == Kind::Docker).then(Engine::start);
         let subject = match kind {
+            Kind::Docker => {
+                let engine = engine.as_ref().expect("it has just been started");
+                Subject::Docker(Box::new(open_docker(engine, folder.path())))
+            }
             Kind::Sim => Subject::Sim(Box::new(Sim::new(42, Timestamp::from_secs(1_700_000_000)))),
             Kind::V2 | Kind::V1 | Kind::Signals => match open(kind, folder.path()) {
                 Ok(driver) => Subject::Process(Box::new(driver)),
@@ -81,21 +91,31 @@ impl Rig {
                 }
             },
         };
-        Some(Self { kind, folder, subject: Some(subject), workers: RefCell::default() })
+        Some(Self { kind, folder, subject: Some(subject), engine, workers: RefCell::default() })
     }
 
     pub(crate) fn driver(&self) -> &dyn Driver {
         match self.subject.as_ref().expect("the driver is open") {
             Subject::Sim(sim) => &**sim,
             Subject::Process(process) => &**process,
+            Subject::Docker(docker) => &**docker,
         }
     }
 
     pub(crate) fn process(&self) -> &ProcessDriver {
         match self.subject.as_ref().expect("the driver is open") {
             Subject::Process(process) => process,
-            Subject::Sim(_) => panic!("this law is about processes"),
+            Subject::Sim(_) | Subject::Docker(_) => panic!("this law is about processes"),
         }
+    }
+
+    /// The engine that containers live in.
+    pub(crate) fn engine(&self) -> &Engine {
+        self.engine.as_ref().expect("this law is about containers")
+    }
+
+    pub(crate) fn engine_mut(&mut self) -> &mut Engine {
+        self.engine.as_mut().expect("this law is about containers")
     }
 
     pub(crate) fn data_dir(&self) -> &Path {
@@ -122,20 +142,50 @@ impl Rig {
     }
 
     pub(crate) fn reopen(&mut self) {
-        let driver = open(self.kind, self.folder.path()).expect("it could be opened before");
-        self.subject = Some(Subject::Process(Box::new(driver)));
+        self.subject = Some(if self.kind == Kind::Docker {
+            Subject::Docker(Box::new(open_docker(self.engine(), self.folder.path())))
+        } else {
+            let driver = open(self.kind, self.folder.path()).expect("it could be opened before");
+            Subject::Process(Box::new(driver))
+        });
     }
 
     pub(crate) async fn adopt(&self, worker: &WorkerId, workload: Workload) -> Seen {
         let dir = self.dir(worker);
         fs::create_dir_all(&dir).expect("a folder can be made");
-        let spec = if self.kind == Kind::Sim { workload.sim() } else { workload.process(&dir) };
+        let spec = match self.kind {
+            Kind::Sim => workload.sim(),
+            Kind::V2 | Kind::V1 | Kind::Signals => workload.process(&dir),
+            Kind::Docker => self.container(worker, workload),
+        };
         let seen = self.call(self.driver().adopt(worker, &spec, LONG)).await.expect("it can be adopted");
         let mut workers = self.workers.borrow_mut();
         if workers.iter().all(|(known, _)| known != worker) {
             workers.push((worker.clone(), workload));
         }
         seen
+    }
+
+    /// Has a container for a worker, unless it has one that does this already.
+    fn container(&self, worker: &WorkerId, workload: Workload) -> Spec {
+        let name = worker.as_str();
+        let is_known = self.workers.borrow().iter().any(|(id, load)| id == worker && *load == workload);
+        if !is_known || self.engine().try_docker(&["inspect", name]).is_err() {
+            let _ = self.engine().try_docker(&["rm", "--force", name]);
+            let dir = self.dir(worker);
+            let dir = dir.to_str().expect("the folder has a plain name");
+            let mount = format!("{dir}:{dir}");
+            // As its first process a shell would not hear SIGTERM: `--init` stands before it.
+            let mut create = vec!["create", "--name", name, "--network", "none"];
+            if workload != Workload::CannotRun {
+                create.push("--init");
+            }
+            create.extend(["--volume", &mount, "--workdir", dir, IMAGE]);
+            let command = workload.command();
+            create.extend(command.iter().map(String::as_str));
+            self.engine().docker(&create);
+        }
+        Spec::Docker(docker::Spec { container: docker::Container::Named(name.to_owned()) })
     }
 
     /// A worker that does not run yet.
@@ -204,7 +254,7 @@ impl Rig {
     pub(crate) fn let_exit(&self, worker: &WorkerId) {
         match &self.subject {
             Some(Subject::Sim(sim)) => sim.happens(sim.now(), worker, Change::Exits { code: 3 }),
-            Some(Subject::Process(_)) | None => {
+            Some(Subject::Process(_) | Subject::Docker(_)) | None => {
                 fs::write(self.dir(worker).join("exit-now"), "").expect("a file can be written");
             }
         }
@@ -212,10 +262,20 @@ impl Rig {
 
     /// The next hint. There must be one.
     pub(crate) async fn hint(&self) -> Hint {
-        let next = async { Ok::<_, Error>(self.driver().next_hint().await) };
+        let next = async { Ok::<_, Error>(self.next_hint().await) };
         match self.subject {
             Some(Subject::Sim(_)) => self.call(next).await.expect("a hint"),
             _ => tokio::time::timeout(LONG, next).await.expect("a hint comes").expect("a hint"),
+        }
+    }
+
+    /// Hints about who is there at all are for whoever discovers.
+    async fn next_hint(&self) -> Hint {
+        loop {
+            match self.driver().next_hint().await {
+                Hint::Came => {}
+                hint @ (Hint::Exited { .. } | Hint::Changed { .. } | Hint::Lost) => return hint,
+            }
         }
     }
 
@@ -226,7 +286,7 @@ impl Rig {
         }
         let hint = tokio::select! {
             biased;
-            hint = self.driver().next_hint() => Some(hint),
+            hint = self.next_hint() => Some(hint),
             () = tokio::task::yield_now() => None,
         };
         assert_eq!(hint, None);
@@ -251,7 +311,9 @@ impl Rig {
     pub(crate) async fn breathe(&self) {
         match &self.subject {
             Some(Subject::Sim(sim)) => sim.tick(sim.now() + Duration::from_millis(5)),
-            Some(Subject::Process(_)) | None => tokio::time::sleep(Duration::from_millis(5)).await,
+            Some(Subject::Process(_) | Subject::Docker(_)) | None => {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
         }
     }
 
@@ -277,7 +339,7 @@ impl Rig {
 /// Whatever a law left behind or a failure interrupted.
 impl Drop for Rig {
     fn drop(&mut self) {
-        if self.kind == Kind::Sim {
+        if matches!(self.kind, Kind::Sim | Kind::Docker) {
             return;
         }
         if self.subject.is_none() {
@@ -310,7 +372,13 @@ fn open(kind: Kind, data_dir: &Path) -> Result<ProcessDriver, OpenError> {
     })
 }
 
-#[expect(clippy::disallowed_methods, reason = "the clock that is injected into the process driver")]
+fn open_docker(engine: &Engine, data_dir: &Path) -> DockerDriver {
+    let config =
+        docker::Config { data_dir: data_dir.into(), socket: engine.socket(), nvml: None, now: Arc::new(now) };
+    DockerDriver::open(config).expect("the driver needs no engine to be opened")
+}
+
+#[expect(clippy::disallowed_methods, reason = "the clock that is injected into the drivers")]
 pub(crate) fn now() -> Timestamp {
     let since = std::time::SystemTime::now().duration_since(UNIX_EPOCH).expect("it is after 1970");
     Timestamp::EPOCH + since

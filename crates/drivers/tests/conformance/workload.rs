@@ -72,12 +72,16 @@ impl Workload {
         }
     }
 
-    pub(crate) fn process(self, dir: &Path) -> Spec {
-        let command = if self == Workload::CannotRun {
+    pub(crate) fn command(self) -> Vec<String> {
+        if self == Workload::CannotRun {
             vec!["/no/such/program".into()]
         } else {
             vec!["/bin/sh".into(), "-c".into(), self.script()]
-        };
+        }
+    }
+
+    pub(crate) fn process(self, dir: &Path) -> Spec {
+        let command = self.command();
         Spec::Process(process::Spec { command, dir: Some(dir.into()), ..process::Spec::default() })
     }
 

@@ -84,7 +84,10 @@ fn write_worker(tx: &Tx<'_>, index: usize, fleet: Fleet, now: Timestamp) -> Resu
         ready_path: None,
         price_per_hour: None,
         paused_price_per_hour: None,
+        target_port: None,
+        tls_target_port: None,
         is_listed: false,
+        found_by: None,
     };
     let spec = serde_json::to_value(spec).expect("plain data");
     // Deadlines over the next five minutes, as a fleet of this size has them.

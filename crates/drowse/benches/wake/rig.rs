@@ -124,7 +124,10 @@ impl Rig {
                 ready_path: None,
                 price_per_hour: None,
                 paused_price_per_hour: None,
+                target_port: None,
+                tls_target_port: None,
                 is_listed: false,
+                found_by: None,
             },
             in_service: true,
         };

@@ -4,13 +4,14 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use drowse_drivers::process::{Thawed, thaw_all};
+use drowse_drivers::process::Thawed;
+use drowse_drivers::thaw_all;
 use drowse_wire::place::DATA_FOLDER;
 use serde_json::json;
 
 use crate::output;
 
-/// Let every frozen process of this machine go on, without server and database.
+/// Let every process and container go on that Drowse froze, without server and database.
 ///
 /// Reads the records in the data folder and the cgroups of Drowse, and touches nothing that Drowse did not freeze.
 #[derive(Debug, clap::Args)]
@@ -57,7 +58,7 @@ fn as_json(thawed: &Thawed) -> serde_json::Value {
 
 fn show(thawed: &[Thawed], folder: &Path) -> anyhow::Result<()> {
     if thawed.is_empty() {
-        output::talk(&format!("nothing to thaw: {} knows no process\n", folder.display()));
+        output::talk(&format!("nothing to thaw: {} knows nobody\n", folder.display()));
     }
     let rows: Vec<Vec<String>> = thawed
         .iter()

@@ -1,6 +1,7 @@
 //! `[driver.docker]` and `[driver.ec2]`: how workers are found that the file does not list.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use toml::de::DeValue;
 
@@ -15,6 +16,10 @@ use super::section::{Field, Node, Preset, Section, describe, written};
 pub struct Docker {
     /// Containers with this label are taken care of: `KEY` or `KEY=VALUE`.
     pub discover: Option<String>,
+    /// Where the engine answers.
+    pub socket: Option<PathBuf>,
+    /// NVIDIA's library, if not the one that its driver installs.
+    pub nvml: Option<PathBuf>,
 }
 
 /// `[driver.ec2]`.
@@ -56,13 +61,29 @@ pub(super) const TABLES: &[Field] = &[
     },
 ];
 
-pub(super) const DOCKER: &[Field] = &[Field {
-    name: "discover",
-    expected: "a label such as \"label=drowse.enable=true\"",
-    preset: Preset::Absent("only listed workers"),
-    sample: "\"label=drowse.enable=true\"",
-    describe: "Containers with this label become workers; the labels drowse.group, drowse.owner, drowse.type and drowse.port say more.",
-}];
+pub(super) const DOCKER: &[Field] = &[
+    Field {
+        name: "discover",
+        expected: "a label such as \"label=drowse.enable=true\"",
+        preset: Preset::Absent("only listed workers"),
+        sample: "\"label=drowse.enable=true\"",
+        describe: "Containers with this label become workers; the labels drowse.name, drowse.group, drowse.owner, drowse.type, drowse.port, drowse.listen, drowse.protected and drowse.policy.KEY say more.",
+    },
+    Field {
+        name: "socket",
+        expected: "the path of a socket",
+        preset: Preset::Absent("DOCKER_HOST, or /var/run/docker.sock"),
+        sample: "\"/var/run/docker.sock\"",
+        describe: "Where the engine answers.",
+    },
+    Field {
+        name: "nvml",
+        expected: "the path of a library",
+        preset: Preset::Absent("libnvidia-ml.so.1, if it is there"),
+        sample: "\"/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1\"",
+        describe: "NVIDIA's library that tells what containers use of graphics processors.",
+    },
+];
 
 pub(super) const EC2: &[Field] = &[
     Field {
@@ -110,8 +131,10 @@ fn docker(report: &mut Report<'_>, node: &Node<'_>) -> Docker {
         return Docker::default();
     };
     let discover = section.read(report, "discover", label);
+    let socket = section.read(report, "socket", read::path);
+    let nvml = section.read(report, "nvml", read::path);
     section.finish(report);
-    Docker { discover }
+    Docker { discover, socket, nvml }
 }
 
 /// `label=KEY` or `label=KEY=VALUE`, as `docker ps --filter` has it.

@@ -201,11 +201,12 @@ impl Fleet {
     }
 
     /// The workers whose configuration contains `text` as it is stored: of a hundred thousand only few are read.
-    async fn specs_with(&self, text: String) -> Result<Vec<(WorkerId, WorkerSpec)>, ControlError> {
+    pub(crate) async fn specs_with(&self, text: String) -> Result<Vec<(WorkerId, WorkerSpec)>, ControlError> {
         self.0.db.read(move |view| specs_with(view, &text)).await
     }
 
-    async fn refresh(&self, card: &super::WorkerCard, new: NewWorker) -> Result<(), ControlError> {
+    async fn refresh(&self, card: &super::WorkerCard, mut new: NewWorker) -> Result<(), ControlError> {
+        new.spec.stays_at(&card.spec);
         let selectors = Selectors { worker: new.id.to_string(), ..new.selectors };
         if card.spec == new.spec && card.worker.selectors == selectors {
             return Ok(());
@@ -221,7 +222,7 @@ impl Fleet {
         self.patch(&new.id, patch, FILE).await.map(|_| ())
     }
 
-    async fn unlist(&self, id: &WorkerId) -> Result<(), ControlError> {
+    pub(crate) async fn unlist(&self, id: &WorkerId) -> Result<(), ControlError> {
         match self.remove(id, FILE).await {
             Err(ControlError::Conflict { .. }) => {
                 if lock(&self.0.leaving).insert(id.clone()) {
@@ -283,10 +284,11 @@ impl Fleet {
         self.0.notices.books()
     }
 
-    /// The doors of workers that no file lists.
+    /// The doors of workers that no file lists, or whose address it does not tell.
     pub async fn unlisted_doors(&self) -> Result<Vec<(WorkerId, SocketAddr, SocketAddr)>, ControlError> {
         let with_doors = self.specs_with(r#""listen":"#.to_owned()).await?;
-        let unlisted = with_doors.into_iter().filter(|(_, spec)| !spec.is_listed);
+        let unlisted =
+            with_doors.into_iter().filter(|(_, spec)| !spec.is_listed || spec.target_port.is_some());
         Ok(unlisted.filter_map(|(id, spec)| Some((id, spec.listen?, spec.target?))).collect())
     }
 }

@@ -18,6 +18,7 @@ use super::show::show;
 use crate::auth::Principal;
 use crate::config::{self, Input};
 use crate::fleet::PolicyChange;
+use crate::nested::nested;
 use crate::spec::NewWorker;
 
 /// Puts a worker on the books.
@@ -79,39 +80,6 @@ fn as_toml(new: RegisterWorker) -> Answered<String> {
     toml::to_string(&worker).map_err(|_| Failure::bad_request("a null stands where a value is needed"))
 }
 
-/// The API writes `signals.cpu.active_above` as one key, where TOML has tables; and null, where TOML has `"never"`.
-fn nested(flat: Map<String, Value>) -> Map<String, Value> {
-    let mut root = Map::new();
-    for (name, value) in flat {
-        let value = match value {
-            Value::Null => Value::from("never"),
-            Value::Object(table) => Value::Object(nested(table)),
-            other @ (Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_)) => other,
-        };
-        put(&mut root, &name, value);
-    }
-    root
-}
-
-fn put(table: &mut Map<String, Value>, name: &str, value: Value) {
-    let Some((first, rest)) = name.split_once('.') else {
-        match (table.get_mut(name), value) {
-            (Some(Value::Object(old)), Value::Object(new)) => old.extend(new),
-            (_, value) => {
-                table.insert(name.to_owned(), value);
-            }
-        }
-        return;
-    };
-    let entry = table.entry(first).or_insert_with(|| Value::Object(Map::new()));
-    if !entry.is_object() {
-        *entry = Value::Object(Map::new());
-    }
-    if let Value::Object(inner) = entry {
-        put(inner, rest, value);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -144,7 +112,7 @@ mod tests {
             json!({ "id": "web", "driver": "process", "command": ["x"], "colour": "red" }),
             json!({ "id": "web", "driver": "process", "command": ["x"], "policy": { "idle_timeout": 48 } }),
             json!({ "id": "a b", "driver": "process", "command": ["x"] }),
-            json!({ "id": "web", "driver": "docker", "container": "x" }),
+            json!({ "id": "web", "driver": "docker" }),
         ];
         for case in cases {
             let failure = asked(case.clone()).expect_err(&case.to_string());

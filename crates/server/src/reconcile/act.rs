@@ -17,6 +17,7 @@ use drowse_store::{Claimed, Finished, Held, Lane, SpanLane};
 use serde_json::json;
 
 use super::check::LOOK_FOR;
+use super::keep_alive;
 use crate::change::Change;
 use crate::fleet::{ControlError, Detection, journal_ended};
 use crate::picture::Picture;
@@ -67,6 +68,7 @@ impl Shared {
             // fail, the checklist finds that out.
             let _ = self.flush_past(verdict.at).await;
         }
+        let warnings = notes.warnings.clone();
         let (shared, picture, verdict) = (Arc::clone(self), Arc::new(picture), Box::new(verdict));
         let (stamp, judged, wanted) = (claimed.clone(), Arc::clone(&picture), verdict.clone());
         let (finished, worker) = self
@@ -81,6 +83,7 @@ impl Shared {
         self.gone.note(&claimed.worker, unknown_since.filter(|_| is_unknown));
         match finished {
             Finished::Written => {
+                self.tell_warnings(&picture, &warnings);
                 self.meters.keep(&claimed.worker, &picture.totals, picture.interval());
                 if verdict.action == Action::ScaleDown {
                     let region = picture.worker.selectors.region.clone();
@@ -127,6 +130,7 @@ impl Shared {
         }
         self.write_notes(change, &notes);
         write_history(change, picture, verdict)?;
+        keep_alive::write(change, picture)?;
         let mut held = change.locked.held()?;
         // After a stall of ours leases get their time again before any of them ends.
         if !self.is_stalled(change.now) {

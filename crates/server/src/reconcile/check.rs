@@ -141,7 +141,11 @@ impl Shared {
             }
         };
         match picture.worker.status.kind() {
-            StatusKind::Running if seen.is_some() => self.read_signals(&mut picture, &spec).await,
+            StatusKind::Running if seen.is_some() => {
+                self.locate(&claimed.worker, &spec).await;
+                self.read_signals(&mut picture, &spec).await;
+                self.read_keep_alive(&mut picture, &spec).await;
+            }
             StatusKind::Running => signals::fail_all(&mut picture, self.clock.now()),
             StatusKind::Provisioning | StatusKind::Unknown | StatusKind::Failed => {
                 return self.unseen(claimed, &picture).await;

@@ -11,15 +11,17 @@ use drowse_core::Timestamp;
 use drowse_core::effect::Effect;
 use drowse_core::event::Event;
 use drowse_core::id::{IntentId, WorkerId};
+use drowse_core::signal::{DriverKind, Signal};
 use drowse_core::step;
 use drowse_core::worker::{Power, Worker};
-use drowse_drivers::{Acted, Driver, Error, Hook, Seen, Stop, Terminate};
+use drowse_drivers::{Acted, Driver, Error, Hook, Measure, Seen, Stop, Terminate, Wanted};
 use drowse_store::{Lane, StoreError, WorkerRecord};
 use serde::Deserialize as _;
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 
 use crate::fleet::ControlError;
+use crate::meters::Totals;
 use crate::policies::Resolved;
 use crate::shared::Shared;
 use crate::spec::WorkerSpec;
@@ -153,6 +155,7 @@ impl Shared {
     async fn before_pause(self: &Arc<Self>, job: &Job<'_>, intent: IntentId) {
         let command = job.subject.resolved.policy.before_pause.clone().unwrap_or_default();
         let hook = Hook { name: "before_pause", command: &command };
+        let before = self.used(job).await;
         let event = tokio::select! {
             biased;
             ended = self.hands.call("hook", job.driver.run_hook(job.id, hook, HOOK_WITHIN)) => match ended {
@@ -166,6 +169,7 @@ impl Shared {
             // The pause was taken back while the hook ran: whoever waits does not wait for it.
             () = job.is_newer.notified() => return,
         };
+        self.discard(job, before).await;
         self.answer(job.id, event).await;
     }
 
@@ -175,10 +179,37 @@ impl Shared {
             return;
         }
         let hook = Hook { name: "after_resume", command: &command };
+        let before = self.used(job).await;
         tokio::select! {
             biased;
             _ = self.hands.call("hook", job.driver.run_hook(job.id, hook, HOOK_WITHIN)) => {}
             () = job.is_newer.notified() => {}
+        }
+        self.discard(job, before).await;
+    }
+
+    /// What a worker has used so far, where hooks count as its own use.
+    async fn used(&self, job: &Job<'_>) -> Option<Totals> {
+        if job.subject.spec.driver.kind() != DriverKind::Docker {
+            return None;
+        }
+        let signals = [Signal::Cpu, Signal::Network];
+        let measures = job.driver.read(job.id, Wanted::of(&signals, &[]), MARGIN).await.ok()?;
+        let mut totals = Totals { boot: measures.boot.clone(), ..Totals::default() };
+        for signal in signals {
+            if let Some(Measure::Total(total)) = measures.get(signal) {
+                totals.of[signal as usize] = Some(total);
+            }
+        }
+        Some(totals)
+    }
+
+    /// What was used since then was the hook's doing.
+    async fn discard(&self, job: &Job<'_>, before: Option<Totals>) {
+        if let Some(before) = before
+            && let Some(after) = self.used(job).await
+        {
+            self.meters.discard(job.id, &before, &after);
         }
     }
 
@@ -197,7 +228,12 @@ impl Shared {
         }
         let Some(seen) = self.settled(job, intent, answer, &[Power::Running]).await else { return };
         // What was frozen had been listening, and the kernel answers for it either way: only a start is tried.
-        let ended = if how == "thaw" { None } else { self.answers(job).await };
+        let ended = if how == "thaw" {
+            None
+        } else {
+            let spec = self.locate(job.id, &job.subject.spec).await;
+            self.answers(job, spec.as_ref().unwrap_or(&job.subject.spec)).await
+        };
         let event = match ended {
             None => Event::DriverReady { intent, boot: seen.boot, started_at: seen.boot_started_at },
             Some(Seen { exit_code: Some(code), boot: Some(boot), .. }) => Event::Exited { boot, code },
@@ -217,9 +253,8 @@ impl Shared {
 
     /// Waits until a routed worker accepts connections. A connection proves nothing while a worker is frozen,
     /// but here it runs. `Some`: it ended meanwhile.
-    async fn answers(&self, job: &Job<'_>) -> Option<Seen> {
-        let subject = &job.subject;
-        let target = subject.spec.target.or(subject.spec.tls_target).filter(|_| subject.worker.is_routed)?;
+    async fn answers(&self, job: &Job<'_>, spec: &WorkerSpec) -> Option<Seen> {
+        let target = spec.target.or(spec.tls_target).filter(|_| job.subject.worker.is_routed)?;
         let until = job.deadline(self.clock.now()) - MARGIN;
         while self.clock.now() < until {
             let connected = tokio::time::timeout(PROBE_WITHIN, TcpStream::connect(target)).await;

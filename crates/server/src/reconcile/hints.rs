@@ -31,7 +31,11 @@ impl Shared {
                 Hint::Exited { worker, code: None, .. } | Hint::Changed { worker } => {
                     self.look_soon(&worker).await;
                 }
-                Hint::Lost => self.look_at_everybody().await,
+                Hint::Came => self.discovery.nudge(),
+                Hint::Lost => {
+                    self.discovery.nudge();
+                    self.look_at_everybody().await;
+                }
             }
         }
     }

@@ -71,7 +71,7 @@ impl Shared {
         self.tasks.spawn(async move {
             while let Some((effect, is_newer)) = shared.work.next(&worker) {
                 // Only the first is done at once.
-                shared.carry_out(&worker, effect, fresh.take(), &is_newer).await;
+                Box::pin(shared.carry_out(&worker, effect, fresh.take(), &is_newer)).await;
             }
         });
     }

@@ -43,6 +43,26 @@ impl Doors {
         bound.collect::<anyhow::Result<_>>().map(Bound)
     }
 
+    /// The same for each on its own: what cannot be had is not wanted any more, and the last of the reasons is told.
+    pub(super) fn bind_each(
+        &self,
+        wanted: &mut Vec<Door>,
+        inherited: &mut Inherited,
+    ) -> (Bound, Option<anyhow::Error>) {
+        let (mut all, mut failed) = (Vec::new(), None);
+        wanted.retain(|door| match self.bind(std::slice::from_ref(door), inherited) {
+            Ok(Bound(bound)) => {
+                all.extend(bound);
+                true
+            }
+            Err(error) => {
+                failed = Some(error);
+                false
+            }
+        });
+        (Bound(all), failed)
+    }
+
     /// Opens what is wanted, closes what no longer is, and has the rest lead where they are to. Connections
     /// through a door that closes or leads elsewhere go on.
     pub(super) async fn apply(

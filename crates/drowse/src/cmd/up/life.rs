@@ -1,6 +1,7 @@
 //! From the first look to the last: what is started in which order, what signals do, and how it ends.
 
 use std::fmt::Write as _;
+use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
@@ -98,6 +99,14 @@ pub(super) async fn live(
         };
         reconciler.run(stopped).await;
     });
+    fleet.look_for(settings.look_for());
+    let (discovered, mut stopped) = (fleet.clone(), stop_loop.subscribe());
+    tasks.spawn(async move {
+        let stopped = async {
+            let _ = stopped.wait_for(|stop| *stop).await;
+        };
+        discovered.run_discovery(stopped).await;
+    });
     let control: Arc<dyn Control> = Arc::new(fleet.clone());
     let mut limits = Limits::default();
     if let Some(waking) = settings.config.router.waking {
@@ -131,18 +140,7 @@ pub(super) async fn live(
         output::talk(&format!("drowse: no other can take over from this one: {error:#}\n"));
     }
     let (serving, login) = api.serve(&life.fleet, folder, &life.tasks, life.stop_api.subscribe()).await?;
-    let workers = life.settings.listed.len();
-    output::talk(&format!(
-        "drowse: up at http://{address}, {} with {}, data in {}, freezing by {freezer}\n",
-        counted(workers, "listed worker"),
-        counted(life.doors.len(), "door"),
-        folder.path().display()
-    ));
-    output::talk(&format!("drowse: the page, once, within the hour: http://{address}{login}\n"));
-    if args.demo {
-        output::talk(&demo::what_to_try(&life.settings, folder));
-    }
-
+    life.greet(address, &freezer, &login);
     // It may be that nobody waits to hear it.
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
 
@@ -194,6 +192,21 @@ async fn tell(args: &Args, news: &mut News) {
 }
 
 impl Life<'_> {
+    /// Says where it is found, and what to do next.
+    fn greet(&self, address: SocketAddr, freezer: &str, login: &str) {
+        let workers = self.settings.listed.len();
+        output::talk(&format!(
+            "drowse: up at http://{address}, {} with {}, data in {}, freezing by {freezer}\n",
+            counted(workers, "listed worker"),
+            counted(self.doors.len(), "door"),
+            self.folder.path().display()
+        ));
+        output::talk(&format!("drowse: the page, once, within the hour: http://{address}{login}\n"));
+        if self.args.demo {
+            output::talk(&demo::what_to_try(&self.settings, self.folder));
+        }
+    }
+
     /// Reads the configuration again. An invalid one keeps the old and says so.
     async fn reload(&mut self) {
         match self.try_reload().await {
@@ -209,6 +222,10 @@ impl Life<'_> {
         let new = self.settings.again()?;
         if new.config.server != self.settings.config.server {
             bail!("[server] changes with a restart only");
+        }
+        let (docker, before) = (&new.config.docker, &self.settings.config.docker);
+        if (&docker.socket, &docker.nvml) != (&before.socket, &before.nvml) {
+            bail!("the socket and nvml of [driver.docker] change with a restart only");
         }
         if new.config.router.waking != self.settings.config.router.waking {
             bail!("[router] waking changes with a restart only");
@@ -232,6 +249,7 @@ impl Life<'_> {
         self.fleet.reload(settings.layers(), "file").await?;
         self.fleet.sync_listed(settings.listed.clone()).await?;
         self.fleet.keep_history_for(settings.config.journal.keep);
+        self.fleet.look_for(settings.look_for());
         self.fleet.share_ports(settings.shared_ports());
         self.doors.apply(bound, &wanted, &self.router).await
     }
@@ -252,9 +270,14 @@ impl Life<'_> {
     /// Workers came onto the books or left them: their doors open and close with that.
     async fn follow_books(&mut self) {
         let outcome = async {
-            let wanted = self.wanted(&self.settings).await?;
-            let bound = self.doors.bind(&wanted, &mut self.inherited)?;
-            self.doors.apply(bound, &wanted, &self.router).await
+            let mut wanted = self.wanted(&self.settings).await?;
+            // One whose port is taken, by a label that nobody checked, stands in nobody else's way.
+            let (bound, failed) = self.doors.bind_each(&mut wanted, &mut self.inherited);
+            self.doors.apply(bound, &wanted, &self.router).await?;
+            match failed {
+                Some(error) => Err(error),
+                None => Ok(()),
+            }
         };
         if let Err(error) = outcome.await {
             output::talk(&format!("drowse: a door does not open: {error:#}\n"));
@@ -311,7 +334,8 @@ impl Life<'_> {
             Err(error) => {
                 output::talk(&format!("drowse: the database does not answer at the end: {error}\n"));
                 if !self.args.keep_frozen {
-                    thaw_anyway(self.folder.path());
+                    let folder = self.folder.path().to_owned();
+                    self.tasks.block(move || thaw_anyway(&folder)).await;
                 }
             }
         }
@@ -319,7 +343,7 @@ impl Life<'_> {
 }
 
 pub(super) fn thaw_anyway(data: &Path) {
-    match drowse_drivers::process::thaw_all(data) {
+    match drowse_drivers::thaw_all(data) {
         Ok(thawed) => {
             for worker in thawed.iter().filter(|worker| !matches!(worker.outcome, Ok(false))) {
                 let outcome =

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use drowse_drivers::docker::{self, DockerDriver};
 use drowse_drivers::process::{self, ProcessDriver, cgroup};
 use drowse_server::clock::Clock;
 use drowse_server::config::Database;
@@ -99,9 +100,16 @@ pub(super) fn fleet(
     })
     .context("cannot look after processes")?;
     let freezer = process.freezer().freezer.to_string();
+    let docker = DockerDriver::open(docker::Config {
+        data_dir: folder.path().to_owned(),
+        socket: settings.docker_socket(),
+        nvml: settings.config.docker.nvml.clone(),
+        now: clock.reader(),
+    })
+    .context("cannot look after containers")?;
     let fleet = Fleet::new(Parts {
         store: memory.store.clone(),
-        drivers: Drivers::default().with(Arc::new(process)),
+        drivers: Drivers::default().with(Arc::new(process)).with(Arc::new(docker)),
         clock,
         tasks: tasks.clone(),
         crash: crash::points()?,

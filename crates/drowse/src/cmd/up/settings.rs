@@ -7,8 +7,10 @@ use std::sync::Arc;
 use anyhow::{Context as _, anyhow};
 use drowse_core::id::WorkerId;
 use drowse_core::signal::DriverKind;
+use drowse_drivers::docker::USUAL_SOCKET;
 use drowse_router::route::{Ready, Target};
 use drowse_router::{Leads, Names, Route};
+use drowse_server::LookFor;
 use drowse_server::config::{self, Config, Database, Input, Parsed, Problem, Protocol};
 use drowse_server::http::SharedPorts;
 use drowse_server::policies::FileLayers;
@@ -87,6 +89,18 @@ impl Settings {
 
     pub(super) fn layers(&self) -> FileLayers {
         FileLayers { policy: self.config.policy.clone(), exemptions: self.config.exemptions.clone() }
+    }
+
+    /// What is looked for beside the listed workers.
+    pub(super) fn look_for(&self) -> LookFor {
+        LookFor { docker: self.config.docker.discover.clone(), groups: self.config.groups.clone() }
+    }
+
+    /// Where the Docker engine answers.
+    pub(super) fn docker_socket(&self) -> PathBuf {
+        let variable = std::env::var("DOCKER_HOST").ok();
+        let said = variable.as_deref().and_then(|host| host.strip_prefix("unix://")).map(PathBuf::from);
+        self.config.docker.socket.clone().or(said).unwrap_or_else(|| USUAL_SOCKET.into())
     }
 
     /// The doors of the listed workers, and those that they share.

@@ -1,0 +1,273 @@
+//! The only file that speaks to the engine, and what its errors mean.
+//!
+//! Every conversation happens on a thread of its own. So a caller may leave at any time, whatever runtime it runs
+//! on, and what has to be finished in spite of that (see [`Engine::pause`]) is.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bollard::errors::Error as Failure;
+use bollard::models::{ContainerInspectResponse, ContainerSummary};
+use bollard::query_parameters::{
+    InspectContainerOptions, KillContainerOptions, ListContainersOptionsBuilder, RemoveContainerOptions,
+    StartContainerOptions, WaitContainerOptions,
+};
+use bollard::{ClientVersion, Docker};
+use futures_util::StreamExt as _;
+use tokio::runtime::{Builder, Runtime};
+use tokio::task::JoinHandle;
+
+use crate::driver::Error;
+
+/// The newest API that we know how to speak. The engine's own is used if that is older.
+const NEWEST: ClientVersion = ClientVersion { major_version: 1, minor_version: 47 };
+
+/// Longer than any call of ours: each has a budget of its own, and whoever gives up hangs up.
+const NEVER: u64 = 24 * 60 * 60;
+
+/// How long a freeze that its caller gave up is waited for, to be taken back.
+const TAKE_BACK_WITHIN: Duration = Duration::from_mins(10);
+
+/// The way to an engine.
+pub(super) struct Engine {
+    line: Arc<Line>,
+    /// `Some` until it is dropped.
+    room: Option<Runtime>,
+}
+
+/// What a conversation needs.
+pub(super) struct Line {
+    socket: PathBuf,
+    /// A client that has agreed on a version with the engine.
+    client: Mutex<Option<Docker>>,
+}
+
+impl Engine {
+    pub(super) fn open(socket: PathBuf) -> io::Result<Self> {
+        let room = Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("drowse-docker")
+            .enable_all()
+            .build()?;
+        Ok(Self { line: Arc::new(Line { socket, client: Mutex::default() }), room: Some(room) })
+    }
+
+    pub(super) fn socket(&self) -> &Path {
+        &self.line.socket
+    }
+
+    /// Starts something that goes on whatever becomes of its caller. It ends with the driver.
+    pub(super) fn spawn<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> JoinHandle<T> {
+        self.room.as_ref().expect("it is there until it is dropped").spawn(work)
+    }
+
+    /// Runs what blocks its thread. `None`: the driver is being closed.
+    pub(super) async fn block<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Option<T> {
+        self.room.as_ref()?.spawn_blocking(work).await.ok()
+    }
+
+    pub(super) fn line(&self) -> Arc<Line> {
+        Arc::clone(&self.line)
+    }
+
+    /// Asks the engine. A caller that leaves hangs up.
+    pub(super) async fn ask<T, F>(&self, ask: impl FnOnce(Docker) -> F + Send + 'static) -> Result<T, Error>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, Failure>> + Send,
+    {
+        let line = self.line();
+        let asking = self.spawn(async move {
+            let client = line.client().await?;
+            let answer = ask(client).await;
+            answer.map_err(|failure| line.meaning(failure))
+        });
+        let mut asking = HangUp(asking);
+        match (&mut asking.0).await {
+            Ok(answer) => answer,
+            Err(_) => Err(Error::Unreachable { message: "the conversation was cut".to_owned() }),
+        }
+    }
+
+    pub(super) async fn inspect(&self, container: &str) -> Result<ContainerInspectResponse, Error> {
+        let container = container.to_owned();
+        let found = self.ask(async move |docker: Docker| {
+            docker.inspect_container(&container, None::<InspectContainerOptions>).await
+        });
+        found.await.map_err(while_looking)
+    }
+
+    /// All containers with a label, running or not.
+    pub(super) async fn list(&self, label: &str) -> Result<Vec<ContainerSummary>, Error> {
+        let filters = HashMap::from([("label".to_owned(), vec![label.to_owned()])]);
+        let found = self.ask(async move |docker: Docker| {
+            let options = ListContainersOptionsBuilder::default().all(true).filters(&filters).build();
+            docker.list_containers(Some(options)).await
+        });
+        found.await.map_err(while_looking)
+    }
+
+    pub(super) async fn start(&self, container: &str) -> Result<(), Error> {
+        let container = container.to_owned();
+        self.ask(async move |docker: Docker| {
+            docker.start_container(&container, None::<StartContainerOptions>).await
+        })
+        .await
+    }
+
+    /// Sends a signal. Refused if it does not run.
+    pub(super) async fn kill(&self, container: &str, signal: &str) -> Result<(), Error> {
+        let (container, signal) = (container.to_owned(), signal.to_owned());
+        self.ask(async move |docker: Docker| {
+            docker.kill_container(&container, Some(KillContainerOptions { signal })).await
+        })
+        .await
+    }
+
+    /// Waits until it does not run.
+    pub(super) async fn ended(&self, container: &str) -> Result<(), Error> {
+        let container = container.to_owned();
+        self.ask(async move |docker: Docker| {
+            let options = WaitContainerOptions { condition: "not-running".to_owned() };
+            match docker.wait_container(&container, Some(options)).next().await {
+                // An exit code other than 0 is told as an error there.
+                Some(Ok(_) | Err(Failure::DockerContainerWaitError { .. })) | None => Ok(()),
+                Some(Err(failure)) => Err(failure),
+            }
+        })
+        .await
+    }
+
+    pub(super) async fn unpause(&self, container: &str) -> Result<(), Error> {
+        let container = container.to_owned();
+        self.ask(async move |docker: Docker| docker.unpause_container(&container).await).await
+    }
+
+    /// Freezes it. A caller that leaves before the engine has answered does not get its freeze: nobody else
+    /// would know of it, so it is taken back as soon as the engine answers, however late that is.
+    pub(super) async fn pause(&self, container: &str) -> Result<(), Error> {
+        let (line, container) = (self.line(), container.to_owned());
+        let (answer, answered) = tokio::sync::oneshot::channel();
+        self.spawn(async move {
+            let paused = async {
+                let client = line.client().await?;
+                client.pause_container(&container).await.map_err(|failure| line.meaning(failure))
+            };
+            let paused = tokio::time::timeout(TAKE_BACK_WITHIN, paused)
+                .await
+                .unwrap_or(Err(Error::TimedOut { within: TAKE_BACK_WITHIN }));
+            if answer.send(paused).is_err()
+                && let Ok(client) = line.client().await
+            {
+                // Refused if it never got that far.
+                let _ = client.unpause_container(&container).await;
+            }
+        });
+        answered
+            .await
+            .unwrap_or_else(|_| Err(Error::Unreachable { message: "the conversation was cut".to_owned() }))
+    }
+
+    /// Deletes what does not run, with the volumes that nobody named.
+    pub(super) async fn remove(&self, container: &str) -> Result<(), Error> {
+        let container = container.to_owned();
+        self.ask(async move |docker: Docker| {
+            let options = RemoveContainerOptions { v: true, force: false, link: false };
+            docker.remove_container(&container, Some(options)).await
+        })
+        .await
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        if let Some(room) = self.room.take() {
+            // Whoever drops the driver may stand on a runtime, where waiting is forbidden.
+            room.shutdown_background();
+        }
+    }
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engine").field("socket", &self.line.socket).finish_non_exhaustive()
+    }
+}
+
+impl Line {
+    /// A client that speaks the engine's version.
+    pub(super) async fn client(&self) -> Result<Docker, Error> {
+        if let Some(client) = self.lock().clone() {
+            return Ok(client);
+        }
+        let socket = self.socket.to_string_lossy();
+        let client = Docker::connect_with_unix(&socket, NEVER, &NEWEST);
+        let client = client.map_err(|failure| self.meaning(failure))?;
+        let client = client.negotiate_version().await.map_err(|failure| self.meaning(failure))?;
+        *self.lock() = Some(client.clone());
+        Ok(client)
+    }
+
+    /// The engine may be another one now, with another version.
+    pub(super) fn begin_afresh(&self) {
+        *self.lock() = None;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Docker>> {
+        self.client.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn meaning(&self, failure: Failure) -> Error {
+        let Failure::DockerResponseServerError { status_code, message } = failure else {
+            let message = format!("{}: {}", self.socket.display(), causes(&failure));
+            return Error::Unreachable { message };
+        };
+        match status_code {
+            404 => Error::Gone,
+            503 => Error::Unreachable { message },
+            _ => Error::Refused { message },
+        }
+    }
+}
+
+/// An engine that cannot say what is so has not said that it is not.
+fn while_looking(error: Error) -> Error {
+    match error {
+        Error::Refused { message } => Error::Unreachable { message },
+        Error::Unreachable { .. } | Error::TimedOut { .. } | Error::Gone | Error::Unsupported { .. } => error,
+    }
+}
+
+/// An error and what is behind it, each once.
+fn causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        let said = error.to_string();
+        if !text.contains(&said) {
+            text.push_str(": ");
+            text.push_str(&said);
+        }
+        source = error.source();
+    }
+    text
+}
+
+/// Ends a conversation whose caller has left.
+struct HangUp<T>(JoinHandle<T>);
+
+impl<T> Drop for HangUp<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}

@@ -1,0 +1,195 @@
+//! One worker as this driver knows it.
+//!
+//! The lock is held for notes only, never across a conversation: `observe` must answer while a stop takes its
+//! minute. Actions take turns by `acting` instead.
+
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use drowse_core::id::{BootId, WorkerId};
+use drowse_core::worker::Power;
+use drowse_sensors::container::Paths;
+
+use super::look::Look;
+use super::record::Record;
+use super::{Container, Inside};
+use crate::driver::Error;
+
+/// One worker.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) worker: WorkerId,
+    /// Where its record is.
+    folder: PathBuf,
+    /// Whose turn it is to act.
+    pub(super) acting: tokio::sync::Mutex<()>,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug)]
+pub(super) struct Inner {
+    container: Container,
+    /// The container that it is, once that is known.
+    id: Option<String>,
+    record: Record,
+    /// What was last answered to anybody: what agrees with it is no news.
+    last: Option<Look>,
+    /// Where the figures of a run are.
+    paths: Option<(BootId, Arc<Paths>)>,
+    /// The run whose end has been told.
+    told: Option<BootId>,
+    /// A stop or a deletion is under way and will tell of the end itself.
+    pub(super) is_ending: bool,
+}
+
+impl Entry {
+    pub(super) fn find(worker: WorkerId, folder: PathBuf, container: Container) -> Result<Self, Error> {
+        let record = Record::load(&folder)
+            .map_err(|error| Error::refused(format!("cannot read its record: {error}")))?;
+        let inner =
+            Inner { container, id: None, record, last: None, paths: None, told: None, is_ending: false };
+        Ok(Self { worker, folder, acting: tokio::sync::Mutex::default(), inner: Mutex::new(inner) })
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// It is this container from now on.
+    pub(super) fn is_now(&self, container: &Container) {
+        let mut inner = self.lock();
+        inner.container = container.clone();
+        inner.id = None;
+    }
+
+    /// Whether an event of this container is about this worker.
+    pub(super) fn is_about(&self, id: &str) -> bool {
+        self.lock().id.as_deref() == Some(id)
+    }
+
+    /// Whether it may become a container that it is not yet.
+    pub(super) fn may_become(&self) -> bool {
+        let inner = self.lock();
+        let is_open = !matches!(inner.container, Container::Id(_));
+        is_open && inner.last.as_ref().is_none_or(|look| look.seen.power == Power::Gone)
+    }
+
+    /// What was last answered.
+    pub(super) fn last(&self) -> Option<Look> {
+        self.lock().last.clone()
+    }
+
+    /// Where the figures of the run are that was last seen; looked for with the first question.
+    pub(super) fn paths(&self, find: impl FnOnce() -> Result<Paths, Error>) -> Result<Arc<Paths>, Error> {
+        let mut inner = self.lock();
+        let boot = inner.last.as_ref().and_then(|look| look.seen.boot.clone());
+        let boot = boot.ok_or_else(|| Error::refused("it does not run"))?;
+        if let Some((of, paths)) = &inner.paths
+            && *of == boot
+        {
+            return Ok(Arc::clone(paths));
+        }
+        let paths = Arc::new(find()?);
+        inner.paths = Some((boot, Arc::clone(&paths)));
+        Ok(paths)
+    }
+
+    pub(super) fn forget_paths(&self) {
+        self.lock().paths = None;
+    }
+
+    /// Looks, and remembers what was seen.
+    pub(super) async fn look(&self, inside: &Inside) -> Result<Look, Error> {
+        let look = self.peek(inside).await?;
+        self.lock().last = Some(look.clone());
+        Ok(look)
+    }
+
+    /// Looks without telling anybody.
+    pub(super) async fn peek(&self, inside: &Inside) -> Result<Look, Error> {
+        let began_at = inside.now();
+        let (id, container) = {
+            let inner = self.lock();
+            (inner.id.clone(), inner.container.clone())
+        };
+        let found = match id {
+            Some(id) => match inside.engine.inspect(&id).await {
+                // It may have been made anew, by the same name or with the same label.
+                Err(Error::Gone) => resolve(inside, &container, Some(&id)).await,
+                other => other,
+            },
+            None => resolve(inside, &container, None).await,
+        };
+        let found = match found {
+            Ok(found) => found,
+            Err(Error::Gone) => return Ok(Look::gone(began_at)),
+            Err(error) => return Err(error),
+        };
+        let mut look = Look::of(&found, began_at).ok_or_else(|| Error::Unreachable {
+            message: "the engine's answer about the container makes no sense".to_owned(),
+        })?;
+        let mut inner = self.lock();
+        inner.id = Some(look.id.clone());
+        if look.seen.power == Power::Paused
+            && let Some(frozen) = &inner.record.frozen
+            && Some(&frozen.boot) == look.seen.boot.as_ref()
+        {
+            look.seen.dated_at = Some(frozen.at);
+        }
+        Ok(look)
+    }
+
+    /// The record as it is.
+    pub(super) fn record(&self) -> Record {
+        self.lock().record.clone()
+    }
+
+    /// Changes the record and writes it down.
+    pub(super) fn note(&self, change: impl FnOnce(&mut Record)) -> io::Result<()> {
+        let mut inner = self.lock();
+        let mut record = inner.record.clone();
+        change(&mut record);
+        if record == inner.record {
+            return Ok(());
+        }
+        inner.record = record;
+        inner.record.save(&self.folder)
+    }
+
+    /// It exists no more, and so does what was kept of it.
+    pub(super) fn forget_record(&self) {
+        self.lock().record = Record::default();
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+
+    /// Notes that the end of this run is told; false if it was before.
+    pub(super) fn tell(&self, boot: &BootId) -> bool {
+        let mut inner = self.lock();
+        let is_news = inner.told.as_ref() != Some(boot);
+        inner.told = Some(boot.clone());
+        is_news
+    }
+}
+
+/// Finds the container that a worker is; but not the one that is known to be gone.
+async fn resolve(
+    inside: &Inside,
+    container: &Container,
+    gone: Option<&str>,
+) -> Result<bollard::models::ContainerInspectResponse, Error> {
+    match container {
+        Container::Id(_) if gone.is_some() => Err(Error::Gone),
+        Container::Id(name) | Container::Named(name) => inside.engine.inspect(name).await,
+        Container::Labelled(label) => {
+            let found = inside.engine.list(label).await?;
+            let ids: Vec<&str> = found.iter().filter_map(|one| one.id.as_deref()).collect();
+            match ids[..] {
+                [] => Err(Error::Gone),
+                [id] => inside.engine.inspect(id).await,
+                _ => Err(Error::refused(format!("{} containers have the label {label}", ids.len()))),
+            }
+        }
+    }
+}

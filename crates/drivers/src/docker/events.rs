@@ -1,0 +1,138 @@
+//! What the engine says unasked.
+//!
+//! Its events only tell where to look: what is told onward is what a look then shows, and only if that is news to
+//! whoever asked last. So an end that a stop of ours brought about is not told twice, and neither is a pause of ours.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use bollard::Docker;
+use bollard::models::EventMessage;
+use bollard::query_parameters::EventsOptionsBuilder;
+use drowse_core::Timestamp;
+use drowse_core::worker::Power;
+use futures_util::StreamExt as _;
+
+use super::Inside;
+use super::engine::Line;
+use super::entry::Entry;
+use super::look::Look;
+use crate::driver::Error;
+use crate::hint::Hint;
+
+/// How long an engine that does not answer is left alone.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// How often a look that failed is tried again; after that, a check finds it.
+const LOOKS: u32 = 5;
+
+/// Listens for as long as there is a driver.
+pub(super) fn listen(inside: &Arc<Inside>) {
+    let (line, since, weak) = (inside.engine.line(), inside.now(), Arc::downgrade(inside));
+    inside.engine.spawn(async move { listen_to(&line, since, &weak).await });
+}
+
+async fn listen_to(line: &Arc<Line>, mut since: Timestamp, inside: &Weak<Inside>) {
+    let mut pause = FIRST_PAUSE;
+    let mut is_first = true;
+    while inside.strong_count() > 0 {
+        if let Ok(docker) = line.client().await {
+            // Whatever happened while nobody listened: the engine remembers only its latest events, and none of
+            // those before it was restarted.
+            if !std::mem::take(&mut is_first) {
+                tell(inside, Hint::Lost);
+            }
+            let mut events = std::pin::pin!(events(&docker, since));
+            while let Some(Ok(event)) = events.next().await {
+                pause = FIRST_PAUSE;
+                if let Some(at) = event.time_nano {
+                    since = Timestamp::from_micros(at / 1_000);
+                }
+                let Some(inside) = inside.upgrade() else { return };
+                heed(&inside, &event);
+            }
+            line.begin_afresh();
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+fn events(
+    docker: &Docker,
+    since: Timestamp,
+) -> impl futures_util::Stream<Item = Result<EventMessage, bollard::errors::Error>> + use<> {
+    let filters = HashMap::from([
+        ("type", vec!["container"]),
+        ("event", vec!["create", "start", "die", "pause", "unpause", "rename", "destroy"]),
+    ]);
+    let micros = since.as_micros();
+    let since = format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000);
+    docker.events(Some(EventsOptionsBuilder::default().since(&since).filters(&filters).build()))
+}
+
+fn heed(inside: &Arc<Inside>, event: &EventMessage) {
+    let Some(id) = event.actor.as_ref().and_then(|actor| actor.id.as_deref()) else { return };
+    let entries: Vec<Arc<Entry>> = inside.entries().values().cloned().collect();
+    let mut is_known = false;
+    for entry in &entries {
+        let is_about = entry.is_about(id);
+        is_known |= is_about;
+        if is_about || entry.may_become() {
+            examine(inside, entry);
+        }
+    }
+    // A container that is nobody's yet, or is no more, or starts with another address.
+    if !is_known || matches!(event.action.as_deref(), Some("start" | "destroy")) {
+        inside.hints.push(Hint::Came);
+    }
+}
+
+/// Looks at a worker, and tells if it is not as it was last seen.
+pub(super) fn examine(inside: &Arc<Inside>, entry: &Arc<Entry>) {
+    let (weak, entry) = (Arc::downgrade(inside), Arc::clone(entry));
+    inside.engine.spawn(async move {
+        for _ in 0..LOOKS {
+            let Some(inside) = weak.upgrade() else { return };
+            // Whoever acts on it looks afterwards, and answers with what is so then.
+            if entry.acting.try_lock().is_err() {
+                return;
+            }
+            match entry.peek(&inside).await {
+                Ok(look) => {
+                    if let Some(hint) = news(&entry, &look) {
+                        inside.hints.push(hint);
+                    }
+                    return;
+                }
+                Err(Error::Refused { .. } | Error::Gone | Error::Unsupported { .. }) => return,
+                Err(Error::Unreachable { .. } | Error::TimedOut { .. }) => {}
+            }
+            drop(inside);
+            tokio::time::sleep(FIRST_PAUSE).await;
+        }
+    });
+}
+
+fn news(entry: &Entry, look: &Look) -> Option<Hint> {
+    let worker = entry.worker.clone();
+    let last = entry.last()?;
+    let (before, now) = (&last.seen, &look.seen);
+    if before.power == now.power && before.boot == now.boot {
+        return None;
+    }
+    match (now.power, &now.boot, now.exit_code) {
+        (Power::Stopped, Some(boot), Some(code)) if before.boot.as_ref() == Some(boot) => {
+            entry.tell(boot).then(|| Hint::Exited { worker, boot: boot.clone(), code: Some(code) })
+        }
+        _ => Some(Hint::Changed { worker }),
+    }
+}
+
+fn tell(inside: &Weak<Inside>, hint: Hint) {
+    if let Some(inside) = inside.upgrade() {
+        inside.hints.push(hint);
+    }
+}

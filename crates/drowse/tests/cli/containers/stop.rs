@@ -1,0 +1,56 @@
+//! Stops: with grace by type, after a limit, and told before.
+
+use super::stage::{BURNS, SLEEPS, Stage, events};
+use crate::up::running::until;
+
+const STUBBORN: &str = "trap 'echo heard >> /workspace/heard' TERM; while :; do sleep 0.1; done";
+
+#[test]
+fn what_ignores_its_stop_signal_is_killed_after_the_grace_of_its_type_and_that_is_journalled() {
+    let stage = Stage::new("[policy]\nidle_timeout = \"2s\"\n[policy.type.compose]\ngrace = \"2s\"\n");
+    let compose = ("com.docker.compose.project", "shop");
+    // Its own sleep between looks is a little use, far below any threshold of people.
+    let calm = ("drowse.policy.signals.cpu.active_above", "50%");
+    stage.run("stubborn", &[compose, calm], STUBBORN);
+    stage.run("polite", &[compose], SLEEPS);
+    let mut up = stage.up();
+    let api = stage.folder.api(&up);
+    stage.wait_until("stubborn", "exited");
+    stage.wait_until("polite", "exited");
+    until("both are journalled", || events(&api, "worker.stopped").len() == 2);
+    let exceeded = events(&api, "worker.grace_exceeded");
+    assert_eq!(exceeded.len(), 1, "{exceeded:?}");
+    assert_eq!(exceeded[0]["worker_id"], "stubborn");
+    let code = |name: &str| stage.engine.docker(&["inspect", "--format", "{{.State.ExitCode}}", name]);
+    assert_eq!((code("stubborn").as_str(), code("polite").as_str()), ("137", "143"));
+    stage.engine.docker(&["cp", "stubborn:/workspace/heard", stage.folder.file("heard").to_str().unwrap()]);
+    assert_eq!(std::fs::read_to_string(stage.folder.file("heard")).unwrap(), "heard\n", "it was asked once");
+    // "Stopped" is said after it has stopped, and not before.
+    up.wait_for_all("polite stopped");
+}
+
+/// A limit stops whoever is busy too, after its warnings: on the terminal, in a file, and in the journal.
+#[test]
+fn a_container_that_ran_for_long_enough_is_warned_and_stopped() {
+    let stage = Stage::new("[policy]\nidle_timeout = \"1h\"\nmax_runtime = \"20s\"\ngrace = \"2s\"\n");
+    let capped = ["--network", "none", "--cpus", "0.1", "--tty", "--volume", "/run"];
+    stage.run_with("job", &[], &capped, BURNS);
+    // One whose disk is full is warned in the journal only, and stopped like the other.
+    let full = ["--network", "none", "--tmpfs", "/run:size=4k"];
+    stage.run_with("full", &[], &full, "cat /dev/zero > /run/filler; sleep 100000");
+    let mut up = stage.up();
+    let api = stage.folder.api(&up);
+    let delivered =
+        |kind: &str, name: &str| events(&api, kind).iter().any(|event| event["worker_id"] == name);
+    until("it is told", || delivered("worker.warning_delivered", "job"));
+    let file = stage.engine.docker(&["exec", "job", "cat", "/run/drowse-warning"]);
+    assert!(file.contains("job will be stopped at"), "{file}");
+    let terminal = stage.engine.docker(&["logs", "job"]);
+    assert!(terminal.contains("job will be stopped at"), "{terminal}");
+    until("that it could not be told is told", || delivered("worker.warning_undelivered", "full"));
+    stage.wait_until("job", "exited");
+    stage.wait_until("full", "exited");
+    up.wait_for_all("job stopped");
+    let warned = events(&api, "worker.warned");
+    assert!(warned.iter().any(|event| event["data"]["kind"] == "max_runtime"), "{warned:?}");
+}

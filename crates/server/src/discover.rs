@@ -1,0 +1,391 @@
+//! Workers that nobody lists: they come onto the books when they are found and leave them when they are gone.
+//!
+//! ```text
+//!   hint ─┐
+//!         ├─▶ scan ──▶ labels ──▶ new: registered · changed: patched · made anew: another run of that name
+//!   30 s ─┘      └───▶ no longer there: looked at, which finds it gone · no longer looked for: let go
+//! ```
+//!
+//! Hints make it quick, scans make it right. A scan that fails changes nothing: what cannot be seen is not gone. What
+//! sleeps is thawed before it is let go.
+
+mod labels;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use drowse_core::id::WorkerId;
+use drowse_core::policy::{Key, Level, Selectors};
+use drowse_core::signal::DriverKind;
+use drowse_core::status::StatusKind;
+use drowse_drivers::{Error, Found};
+use drowse_store::{Lane, NewEvent};
+use serde_json::json;
+
+use crate::config::Groups;
+use crate::fleet::{ControlError, Fleet, Patch, PolicyChange, WorkerCard};
+use crate::shared::{Shared, lock};
+use crate::spec::{Container, DriverSpec, NewWorker, WorkerSpec};
+
+use labels::BY_LABEL;
+
+/// How often it is looked without a hint.
+const SCAN_EVERY: Duration = Duration::from_secs(30);
+/// How soon it is looked again when something was in the way.
+const AGAIN: Duration = Duration::from_secs(2);
+/// How long a scan may take.
+const SCAN_WITHIN: Duration = Duration::from_secs(20);
+/// How long the books remember a worker that was found and is gone. The journal remembers longer.
+const REMEMBER_FOR: Duration = Duration::from_hours(1);
+
+/// Who puts found workers on the books.
+const DISCOVERY: &str = "discovery";
+
+/// What is looked for.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LookFor {
+    /// Containers with this label.
+    pub docker: Option<String>,
+    /// Who belongs to which group, for owners whose containers name none.
+    pub groups: Groups,
+}
+
+/// What discovery knows.
+#[derive(Debug, Default)]
+pub(crate) struct Discovery {
+    look_for: std::sync::Mutex<LookFor>,
+    /// What has been told of whom, so that it is told once.
+    told: std::sync::Mutex<BTreeMap<String, Vec<String>>>,
+    nudged: tokio::sync::Notify,
+}
+
+impl Discovery {
+    pub(crate) fn nudge(&self) {
+        self.nudged.notify_one();
+    }
+}
+
+impl Fleet {
+    /// Says what to look for from now on.
+    pub fn look_for(&self, look_for: LookFor) {
+        *lock(&self.0.discovery.look_for) = look_for;
+        self.0.discovery.nudge();
+    }
+
+    /// Scans until `stop` is over.
+    pub async fn run_discovery(&self, stop: impl Future<Output = ()>) {
+        let mut stop = std::pin::pin!(stop);
+        loop {
+            let pause = match self.discover().await {
+                Ok(true) => SCAN_EVERY,
+                Ok(false) => AGAIN,
+                Err(error) => {
+                    tracing::warn!(%error, "discovery could not write what it found");
+                    AGAIN
+                }
+            };
+            tokio::select! {
+                biased;
+                () = &mut stop => return,
+                () = self.0.discovery.nudged.notified() => {}
+                () = self.0.clock.sleep_until(self.0.clock.now() + pause) => {}
+            }
+        }
+    }
+
+    /// One scan. False: something was in the way, and it should be looked again soon.
+    pub async fn discover(&self) -> Result<bool, ControlError> {
+        let look_for = lock(&self.0.discovery.look_for).clone();
+        let found = match &look_for.docker {
+            None => Vec::new(),
+            Some(filter) => match self.scan(filter).await {
+                Ok(found) => found,
+                Err(error) => {
+                    // Told by the workers that are there, as unknown; and here, for those that are not yet.
+                    tracing::warn!(%error, "containers cannot be looked for");
+                    return Ok(false);
+                }
+            },
+        };
+        let books = self.specs_with(r#""kind":"docker""#.to_owned()).await?;
+        let mut is_settled = true;
+        let mut present = BTreeSet::new();
+        for one in &found {
+            if is_somebody(one, &books) {
+                continue;
+            }
+            let filter = look_for.docker.as_deref().unwrap_or_default();
+            match labels::read(one, filter) {
+                Ok((new, policy)) => {
+                    present.insert(new.id.clone());
+                    is_settled &= Box::pin(self.take_on(one, new, policy, &look_for)).await?;
+                }
+                Err(problems) => self.tell_problems(one, problems, None).await?,
+            }
+        }
+        for (id, spec) in books {
+            if spec.found_by.is_some() && !present.contains(&id) {
+                is_settled &= self.miss(&id, &spec, look_for.docker.as_deref()).await?;
+            }
+        }
+        Ok(is_settled)
+    }
+
+    async fn scan(&self, filter: &str) -> Result<Vec<Found>, Error> {
+        let driver = self.0.hands.drivers().iter().find(|driver| driver.kind() == DriverKind::Docker);
+        let Some(driver) = driver else {
+            return Err(Error::Unreachable { message: "there is no docker driver here".to_owned() });
+        };
+        self.0.hands.call("discover", driver.discover(filter, SCAN_WITHIN)).await
+    }
+
+    /// Has the books say what was found. False: not yet.
+    async fn take_on(
+        &self,
+        found: &Found,
+        mut new: NewWorker,
+        policy: Vec<PolicyChange>,
+        look_for: &LookFor,
+    ) -> Result<bool, ControlError> {
+        let card = match self.get(&new.id).await {
+            Ok(card) => Some(card),
+            Err(ControlError::NotFound(_)) => None,
+            Err(other) => return Err(other),
+        };
+        let mut problems = Vec::new();
+        if let Some(problem) = self.find_group(&mut new, card.as_ref(), look_for).await? {
+            problems.push(problem);
+        }
+        let is_settled = match card {
+            None => self.enter(new.clone(), policy).await.map(|()| true),
+            Some(card) if card.spec.found_by.is_none() => {
+                let problem = format!("there is another worker {} already; give it drowse.name", new.id);
+                problems.push(problem);
+                Ok(true)
+            }
+            Some(card) if card.spec.driver == new.spec.driver => {
+                self.bring_up_to_date(&card, new.clone(), policy).await.map(|()| true)
+            }
+            // Another container of that name: the one that was is gone, and another run has nothing to do with it.
+            Some(card) if card.worker.status.kind() == StatusKind::Terminated => {
+                self.remove(&new.id, DISCOVERY).await?;
+                self.enter(new.clone(), policy).await.map(|()| true)
+            }
+            Some(_) => {
+                self.0.look_at(&new.id).await;
+                Ok(false)
+            }
+        };
+        match is_settled {
+            // One whose labels cannot be followed is not touched, and stands in nobody's way.
+            Err(
+                error @ (ControlError::Invalid { .. }
+                | ControlError::Conflict { .. }
+                | ControlError::Conflicting { .. }
+                | ControlError::Pinned { .. }),
+            ) => {
+                problems.push(error.to_string());
+                self.tell_problems(found, problems, Some(&new.id)).await?;
+                Ok(true)
+            }
+            other => {
+                self.tell_problems(found, problems, Some(&new.id)).await?;
+                other
+            }
+        }
+    }
+
+    async fn enter(&self, new: NewWorker, policy: Vec<PolicyChange>) -> Result<(), ControlError> {
+        let stale = self.stale_labels(&new.id, &policy).await?;
+        self.register_with(new, policy.into_iter().chain(stale).collect(), DISCOVERY).await.map(|_| ())
+    }
+
+    async fn bring_up_to_date(
+        &self,
+        card: &WorkerCard,
+        mut new: NewWorker,
+        policy: Vec<PolicyChange>,
+    ) -> Result<(), ControlError> {
+        // A container that is stopped has no address: it is where it was.
+        new.spec.stays_at(&card.spec);
+        let selectors = Selectors { worker: new.id.to_string(), ..new.selectors };
+        if card.spec != new.spec || card.worker.selectors != selectors {
+            let patch = Patch {
+                region: Some(selectors.region),
+                kind: Some(selectors.kind),
+                group: Some(selectors.group),
+                owner: Some(selectors.owner),
+                in_service: None,
+                spec: Some(new.spec),
+            };
+            self.patch(&new.id, patch, DISCOVERY).await?;
+            self.0.notices.books_changed();
+        }
+        let stale = self.stale_labels(&new.id, &policy).await?;
+        let set = self.labelled(&new.id).await?;
+        let is_set = |change: &PolicyChange| {
+            set.get(&change.key.name()) == change.value.as_ref().map(|value| json!(value)).as_ref()
+        };
+        let changes: Vec<PolicyChange> =
+            policy.into_iter().filter(|change| !is_set(change)).chain(stale).collect();
+        if !changes.is_empty() {
+            self.set_policies(changes, String::new()).await?;
+        }
+        Ok(())
+    }
+
+    /// The worker-layer values that labels set.
+    async fn labelled(&self, id: &WorkerId) -> Result<BTreeMap<String, serde_json::Value>, ControlError> {
+        let changed = self.policies().await?.changed.into_iter();
+        let own = changed.filter(|value| {
+            value.level == Level::Worker
+                && value.name.as_deref() == Some(id.as_str())
+                && value.author == BY_LABEL
+        });
+        Ok(own.map(|value| (value.key, value.value)).collect())
+    }
+
+    /// What takes back the values of labels that are no longer there.
+    async fn stale_labels(
+        &self,
+        id: &WorkerId,
+        policy: &[PolicyChange],
+    ) -> Result<Vec<PolicyChange>, ControlError> {
+        let set = self.labelled(id).await?;
+        let keys = set.keys().filter_map(|name| Key::from_name(name));
+        let stale = keys.filter(|key| policy.iter().all(|change| change.key != *key));
+        Ok(stale
+            .map(|key| PolicyChange {
+                level: Level::Worker,
+                name: Some(id.to_string()),
+                key,
+                value: None,
+                by: BY_LABEL.to_owned(),
+            })
+            .collect())
+    }
+
+    /// The group of its owner, unless a label names one; and what is wrong with that.
+    async fn find_group(
+        &self,
+        new: &mut NewWorker,
+        card: Option<&WorkerCard>,
+        look_for: &LookFor,
+    ) -> Result<Option<String>, ControlError> {
+        let layers = self.policies().await?.layers;
+        let is_known = |group: &str| {
+            layers.iter().any(|layer| layer.level == Level::Group && layer.name.as_deref() == Some(group))
+        };
+        if let Some(group) = &new.selectors.group {
+            let is_unknown = !is_known(group) && !look_for.groups.sizes().contains_key(group.as_str());
+            return Ok(is_unknown.then(|| {
+                format!(
+                    "there is no [policy.group.{group}] and no groups/{group}.members: the other layers apply"
+                )
+            }));
+        }
+        let owner = new.selectors.owner.as_deref();
+        new.selectors.group = owner.and_then(|owner| look_for.groups.of(owner)).map(ToOwned::to_owned);
+        // A members file that is missing is a mistake, and nobody loses a group by a mistake.
+        let before = card.filter(|card| card.worker.selectors.owner.as_deref() == owner);
+        let before = before.and_then(|card| card.worker.selectors.group.clone());
+        if new.selectors.group.is_none()
+            && let Some(group) = before
+            && is_known(&group)
+            && !look_for.groups.sizes().contains_key(group.as_str())
+        {
+            let problem = format!("groups/{group}.members is missing or empty: it stays in {group}");
+            new.selectors.group = Some(group);
+            return Ok(Some(problem));
+        }
+        Ok(None)
+    }
+
+    /// It was not found. False: not settled yet.
+    async fn miss(
+        &self,
+        id: &WorkerId,
+        spec: &WorkerSpec,
+        filter: Option<&str>,
+    ) -> Result<bool, ControlError> {
+        let card = match self.get(id).await {
+            Ok(card) => card,
+            Err(ControlError::NotFound(_)) => return Ok(true),
+            Err(other) => return Err(other),
+        };
+        if card.worker.status.kind() == StatusKind::Terminated {
+            if self.0.clock.now().since(card.worker.status.since()) >= REMEMBER_FOR {
+                self.remove(id, DISCOVERY).await?;
+            }
+            return Ok(true);
+        }
+        if spec.found_by.as_deref() != filter {
+            // Nobody looks for it any more, and it may well be there.
+            self.unlist(id).await?;
+            return Ok(true);
+        }
+        // It is gone, or cannot be followed any more: a look tells.
+        self.0.look_at(id).await;
+        Ok(true)
+    }
+
+    /// Journals what is wrong with a container, once.
+    async fn tell_problems(
+        &self,
+        found: &Found,
+        problems: Vec<String>,
+        worker: Option<&WorkerId>,
+    ) -> Result<(), ControlError> {
+        let key = format!("{:?}", found.spec);
+        if lock(&self.0.discovery.told).get(&key).is_some_and(|told| *told == problems) || problems.is_empty()
+        {
+            if problems.is_empty() {
+                lock(&self.0.discovery.told).remove(&key);
+            }
+            return Ok(());
+        }
+        tracing::warn!(container = %found.name, problems = %problems.join("; "), "not as its labels say");
+        let (clock, worker, doc) = (
+            self.0.clock.clone(),
+            worker.cloned(),
+            json!({ "container": found.name, "problems": &problems }),
+        );
+        let write = self.0.db.tx("discovery", Lane::Ordinary, move |tx| {
+            tx.append(NewEvent { at: clock.now(), worker, kind: "discovery.problem".to_owned(), doc });
+            Ok::<_, ControlError>(())
+        });
+        write.await?;
+        self.0.notices.journal_advanced();
+        lock(&self.0.discovery.told).insert(key, problems);
+        Ok(())
+    }
+}
+
+impl Shared {
+    async fn look_at(self: &Arc<Self>, id: &WorkerId) {
+        let (worker, clock) = (id.clone(), self.clock.clone());
+        let _ = self.db.tx("nudge", Lane::Ordinary, move |tx| tx.nudge(&worker, clock.now())).await;
+        self.queue.nudge();
+    }
+}
+
+/// Whether the file or the API has this container as a worker already: what was said by name goes first.
+fn is_somebody(found: &Found, books: &[(WorkerId, WorkerSpec)]) -> bool {
+    let drowse_drivers::Spec::Docker(docker) = &found.spec else { return false };
+    let drowse_drivers::docker::Container::Id(own) = &docker.container else { return false };
+    books.iter().filter(|(_, spec)| spec.found_by.is_none()).any(|(_, spec)| match &spec.driver {
+        DriverSpec::Docker { container: Container::Id(id) } => id == own,
+        DriverSpec::Docker { container: Container::Name(name) } => {
+            *name == found.name || (name.len() >= SHORT_ID && own.starts_with(name.as_str()))
+        }
+        DriverSpec::Docker { container: Container::Label(label) } => match label.split_once('=') {
+            Some((key, value)) => found.labels.get(key).is_some_and(|found| found == value),
+            None => found.labels.contains_key(label),
+        },
+        DriverSpec::Process { .. } | DriverSpec::Sim => false,
+    })
+}
+
+/// As many digits of an id as the engine's own client shows.
+const SHORT_ID: usize = 12;

@@ -1,0 +1,234 @@
+//! From what is written on a container to a worker.
+//!
+//! Labels are written as a `[[worker]]` and read by the parser of the configuration, so that there is one rule for what a
+//! worker may look like and one sentence for each mistake.
+
+use drowse_core::policy::Level;
+use drowse_drivers::docker::Container as Found;
+use drowse_drivers::{self as drivers, Spec};
+use serde_json::{Map, Value};
+
+use crate::config::{self, Input};
+use crate::fleet::PolicyChange;
+use crate::nested::nested;
+use crate::spec::{Container, DriverSpec, NewWorker};
+
+/// Whoever set a value by a label.
+pub(super) const BY_LABEL: &str = "label";
+
+const OURS: &str = "drowse.";
+
+/// A container as a worker, with the policy that its labels ask for.
+pub(super) fn read(
+    found: &drivers::Found,
+    filter: &str,
+) -> Result<(NewWorker, Vec<PolicyChange>), Vec<String>> {
+    let Spec::Docker(docker) = &found.spec else { return Err(vec!["it is no container".to_owned()]) };
+    let Found::Id(container) = &docker.container else { return Err(vec!["it has no id".to_owned()]) };
+    let mut worker = Map::new();
+    let mut policy = Map::new();
+    let mut problems = Vec::new();
+    worker.insert("id".to_owned(), found.name.clone().into());
+    if let Some(kind) = kind_of(found) {
+        worker.insert("type".to_owned(), kind.into());
+    }
+    let wanted = filter.split_once('=').map_or(filter, |(key, _)| key);
+    for (label, text) in found.labels.iter().filter(|(label, _)| *label != wanted) {
+        let Some(name) = label.strip_prefix(OURS) else { continue };
+        let key = match name {
+            "name" => "id",
+            "group" | "owner" | "type" | "region" => name,
+            "port" => {
+                worker.insert("target".to_owned(), format!(":{text}").into());
+                continue;
+            }
+            "listen" => {
+                // A port alone is one of this machine's, and nobody else's.
+                let is_port = text.parse::<u16>().is_ok();
+                let address = if is_port { format!("127.0.0.1:{text}") } else { text.clone() };
+                worker.insert("listen".to_owned(), address.into());
+                continue;
+            }
+            "protected" => {
+                policy.insert("protected".to_owned(), value(text));
+                continue;
+            }
+            "enable" => continue,
+            other => {
+                if let Some(key) = other.strip_prefix("policy.") {
+                    policy.insert(key.to_owned(), value(text));
+                } else {
+                    problems.push(format!("{label}: there is no such label"));
+                }
+                continue;
+            }
+        };
+        worker.insert(key.to_owned(), text.clone().into());
+    }
+    worker.insert("driver".to_owned(), "docker".into());
+    worker.insert("container".to_owned(), container.clone().into());
+    if !policy.is_empty() {
+        worker.insert("policy".to_owned(), nested(policy).into());
+    }
+    let (mut new, policy) = match parse(worker) {
+        Ok(parsed) if problems.is_empty() => parsed,
+        Ok(_) => return Err(problems),
+        Err(more) => return Err(problems.into_iter().chain(more).collect()),
+    };
+    new.spec.driver = DriverSpec::Docker { container: Container::Id(container.clone()) };
+    new.spec.is_listed = false;
+    new.spec.found_by = Some(filter.to_owned());
+    let at = |port: u16| {
+        let own = found.address.map(|address| (address, port).into());
+        found.published.get(&port).copied().or(own)
+    };
+    new.spec.target = new.spec.target.or(new.spec.target_port.and_then(at));
+    Ok((new, policy))
+}
+
+fn parse(worker: Map<String, Value>) -> Result<(NewWorker, Vec<PolicyChange>), Vec<String>> {
+    let file = Value::Object(Map::from_iter([("worker".to_owned(), Value::Array(vec![worker.into()]))]));
+    let text = toml::to_string(&file).map_err(|error| vec![error.to_string()])?;
+    let parsed = config::parse(&Input { file: "", text: &text, members: &[], variables: &[] });
+    let config = parsed.strict().map_err(|problems| {
+        let told = |problem: &config::Problem| match &problem.key {
+            Some(key) => format!("{}: {}", label_of(key), problem.fault),
+            None => problem.fault.to_string(),
+        };
+        problems.iter().map(told).collect::<Vec<_>>()
+    })?;
+    let worker = config.workers.first().ok_or_else(|| vec!["it says nothing".to_owned()])?;
+    let new = NewWorker::listed(worker).map_err(|error| vec![error.to_string()])?;
+    let own = config.policy.layers().iter().filter(|layer| layer.level == Level::Worker);
+    let policy = own.flat_map(|layer| &layer.values).map(|(key, value)| PolicyChange {
+        level: Level::Worker,
+        name: Some(new.id.to_string()),
+        key: *key,
+        value: Some(value.clone()),
+        by: BY_LABEL.to_owned(),
+    });
+    let policy = policy.collect();
+    Ok((new, policy))
+}
+
+/// The label that a key of the configuration came from.
+fn label_of(key: &str) -> String {
+    match key {
+        "id" => "drowse.name".to_owned(),
+        "target" => "drowse.port".to_owned(),
+        other => format!("{OURS}{other}"),
+    }
+}
+
+/// Labels are text; what is a number, a truth or a list in the file is one here.
+fn value(text: &str) -> Value {
+    match text {
+        "true" => Value::Bool(true),
+        "false" => Value::Bool(false),
+        list if list.starts_with('[') => serde_json::from_str(list).unwrap_or_else(|_| Value::from(list)),
+        text => text.parse::<i64>().map_or_else(|_| Value::from(text), Value::from),
+    }
+}
+
+/// What it is, by what it asks for and what made it. Of several, the one with the longer grace.
+fn kind_of(found: &drivers::Found) -> Option<&'static str> {
+    let has = |prefix: &str| found.labels.keys().any(|label| label.starts_with(prefix));
+    if found.has_gpus {
+        Some("gpu")
+    } else if has("devcontainer.") || has("vsch.") {
+        Some("devcontainer")
+    } else if has("com.docker.compose.") {
+        Some("compose")
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use drowse_core::policy::{Key, Value as Setting};
+
+    use super::*;
+
+    fn found(labels: &[(&str, &str)]) -> drivers::Found {
+        drivers::Found {
+            name: "jupyter".to_owned(),
+            spec: Spec::Docker(drivers::docker::Spec { container: Found::Id("abc".to_owned()) }),
+            labels: labels.iter().map(|(key, text)| ((*key).to_owned(), (*text).to_owned())).collect(),
+            has_gpus: false,
+            address: Some([172, 17, 0, 2].into()),
+            published: BTreeMap::from([(8889, ([127, 0, 0, 1], 9001).into())]),
+        }
+    }
+
+    fn worker(labels: &[(&str, &str)]) -> (NewWorker, Vec<PolicyChange>) {
+        read(&found(labels), "drowse.enable=true").expect("good labels")
+    }
+
+    #[test]
+    fn labels_say_who_it_is_and_where_it_answers() {
+        let (new, policy) = worker(&[
+            ("drowse.enable", "true"),
+            ("drowse.group", "student"),
+            ("drowse.owner", "alice"),
+            ("drowse.port", "8888"),
+            ("drowse.listen", "8001"),
+            ("maintainer", "somebody"),
+        ]);
+        assert_eq!(new.id.as_str(), "jupyter");
+        assert_eq!(new.selectors.group.as_deref(), Some("student"));
+        assert_eq!(new.selectors.owner.as_deref(), Some("alice"));
+        assert_eq!(new.spec.listen, Some(([127, 0, 0, 1], 8001).into()));
+        assert_eq!(
+            (new.spec.target_port, new.spec.target),
+            (Some(8888), Some(([172, 17, 0, 2], 8888).into()))
+        );
+        assert_eq!(new.spec.driver, DriverSpec::Docker { container: Container::Id("abc".to_owned()) });
+        assert_eq!(policy, []);
+        // What is published stays where it is, whatever address the container has.
+        let (new, _) = worker(&[("drowse.port", "8889"), ("drowse.listen", "8001")]);
+        assert_eq!(new.spec.target, Some(([127, 0, 0, 1], 9001).into()));
+    }
+
+    #[test]
+    fn the_type_is_given_or_detected() {
+        let kind = |labels: &[(&str, &str)], has_gpus| {
+            let found = drivers::Found { has_gpus, ..found(labels) };
+            read(&found, "drowse.enable=true").expect("good labels").0.selectors.kind
+        };
+        let compose = ("com.docker.compose.project", "shop");
+        let devcontainer = ("devcontainer.local_folder", "/home/alice/shop");
+        assert_eq!(kind(&[], false), None);
+        assert_eq!(kind(&[compose], false).as_deref(), Some("compose"));
+        assert_eq!(kind(&[compose, devcontainer], false).as_deref(), Some("devcontainer"));
+        assert_eq!(kind(&[compose, devcontainer], true).as_deref(), Some("gpu"));
+        assert_eq!(kind(&[compose, ("drowse.type", "lab")], true).as_deref(), Some("lab"));
+    }
+
+    #[test]
+    fn policy_by_label_is_the_worker_layer() {
+        let (_, policy) =
+            worker(&[("drowse.protected", "true"), ("drowse.policy.signals.cpu.active_above", "3%")]);
+        assert_eq!(policy.len(), 2, "{policy:?}");
+        assert!(policy.iter().all(|change| change.level == Level::Worker && change.by == BY_LABEL));
+        let protected = policy.iter().find(|change| change.key == Key::Protected).expect("it was asked for");
+        assert_eq!(protected.value, Some(Setting::Flag(true)));
+    }
+
+    #[test]
+    fn a_mistake_is_named_by_its_label() {
+        let problems = |labels: &[(&str, &str)]| read(&found(labels), "drowse.enable=true").unwrap_err();
+        let table: [(&[(&str, &str)], &str); 4] = [
+            (&[("drowse.policy.idle_timeout", "48")], "idle_timeout"),
+            (&[("drowse.gruop", "student")], "drowse.gruop: there is no such label"),
+            (&[("drowse.port", "http")], "drowse.port: "),
+            (&[("drowse.name", "a b")], "drowse.name: "),
+        ];
+        for (labels, part) in table {
+            let found = problems(labels);
+            assert!(found.len() == 1 && found[0].contains(part), "{labels:?}: {found:?}");
+        }
+    }
+}
