@@ -112,12 +112,25 @@ impl Fleet {
         let mut is_settled = true;
         let mut present = BTreeSet::new();
         for one in &found {
+            let known = known_as(one, &books);
             if is_somebody(one, &books) {
+                if let Some(twin) = known {
+                    // The file lists it by now: one container is one worker.
+                    self.unlist(twin).await?;
+                    present.insert(twin.clone());
+                }
                 continue;
             }
             let filter = look_for.docker.as_deref().unwrap_or_default();
             match labels::read(one, filter) {
-                Ok((new, policy)) => {
+                Ok((mut new, mut policy)) => {
+                    if let Some(known) = known {
+                        // Whatever it is called now: what is known of it, and what holds it, is of the container.
+                        new.id = known.clone();
+                        for change in &mut policy {
+                            change.name = Some(known.to_string());
+                        }
+                    }
                     present.insert(new.id.clone());
                     is_settled &= Box::pin(self.take_on(one, new, policy, &look_for)).await?;
                 }
@@ -197,6 +210,7 @@ impl Fleet {
     }
 
     async fn enter(&self, new: NewWorker, policy: Vec<PolicyChange>) -> Result<(), ControlError> {
+        let policy = self.without_those_of_people(&new.id, policy).await?;
         let stale = self.stale_labels(&new.id, &policy).await?;
         self.register_with(new, policy.into_iter().chain(stale).collect(), DISCOVERY).await.map(|_| ())
     }
@@ -222,6 +236,7 @@ impl Fleet {
             self.patch(&new.id, patch, DISCOVERY).await?;
             self.0.notices.books_changed();
         }
+        let policy = self.without_those_of_people(&new.id, policy).await?;
         let stale = self.stale_labels(&new.id, &policy).await?;
         let set = self.labelled(&new.id).await?;
         let is_set = |change: &PolicyChange| {
@@ -233,6 +248,24 @@ impl Fleet {
             self.set_policies(changes, String::new()).await?;
         }
         Ok(())
+    }
+
+    /// What a person has set for a worker counts before its labels, and is not overwritten by them.
+    async fn without_those_of_people(
+        &self,
+        id: &WorkerId,
+        policy: Vec<PolicyChange>,
+    ) -> Result<Vec<PolicyChange>, ControlError> {
+        let changed = self.policies().await?.changed.into_iter();
+        let by_people: BTreeSet<String> = changed
+            .filter(|value| {
+                value.level == Level::Worker
+                    && value.name.as_deref() == Some(id.as_str())
+                    && value.author != BY_LABEL
+            })
+            .map(|value| value.key)
+            .collect();
+        Ok(policy.into_iter().filter(|change| !by_people.contains(&change.key.name())).collect())
     }
 
     /// The worker-layer values that labels set.
@@ -368,6 +401,17 @@ impl Shared {
         let _ = self.db.tx("nudge", Lane::Ordinary, move |tx| tx.nudge(&worker, clock.now())).await;
         self.queue.nudge();
     }
+}
+
+/// The worker that was found in this container before, whatever that was called then.
+fn known_as<'a>(found: &Found, books: &'a [(WorkerId, WorkerSpec)]) -> Option<&'a WorkerId> {
+    let drowse_drivers::Spec::Docker(docker) = &found.spec else { return None };
+    let drowse_drivers::docker::Container::Id(own) = &docker.container else { return None };
+    let found = books.iter().find(|(_, spec)| {
+        let is_it = matches!(&spec.driver, DriverSpec::Docker { container: Container::Id(id) } if id == own);
+        spec.found_by.is_some() && is_it
+    });
+    found.map(|(id, _)| id)
 }
 
 /// Whether the file or the API has this container as a worker already: what was said by name goes first.

@@ -6,10 +6,13 @@
 use std::fs::File;
 use std::io;
 use std::io::Write as _;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd as _, OwnedFd};
 
 use drowse_core::Timestamp;
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, StatxFlags, fstat, openat2, statx};
+use rustix::fs::{
+    AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, StatxFlags, fstat, major, openat, openat2, renameat, statx,
+    unlinkat,
+};
 use rustix::io::Errno;
 
 /// Where the latest warning is kept in the container.
@@ -17,6 +20,9 @@ pub const WARNING_FILE: &str = "/run/drowse-warning";
 
 /// A terminal that nobody reads is not waited for; and there are not so many that somebody does.
 const MOST_TERMINALS: usize = 64;
+
+/// The kernel's numbers for terminals of its own making.
+const TERMINALS: std::ops::RangeInclusive<u32> = 136..=143;
 
 /// The root of a container, as its first process sees it.
 #[derive(Debug)]
@@ -49,28 +55,47 @@ impl Root {
         Err(Errno::AGAIN.into())
     }
 
-    /// When a file was last touched; `None`: there is none.
+    /// When a plain file was last touched; `None`: there is none.
     pub(super) fn touched(&self, path: &str) -> io::Result<Option<Timestamp>> {
-        let file = match self.open(path, OFlags::PATH, Mode::empty()) {
+        let file = match self.open(path, OFlags::PATH | OFlags::NOFOLLOW, Mode::empty()) {
             Ok(file) => file,
             Err(error) if is_absent(&error) => return Ok(None),
             Err(error) => return Err(error),
         };
-        let found = statx(&file, c"", AtFlags::EMPTY_PATH, StatxFlags::MTIME)?;
-        let at = found.stx_mtime;
-        let micros = at.tv_sec.saturating_mul(1_000_000).saturating_add(i64::from(at.tv_nsec / 1_000));
-        Ok(Some(Timestamp::from_micros(micros.max(0))))
+        let wanted = StatxFlags::MTIME | StatxFlags::CTIME | StatxFlags::TYPE;
+        let found = statx(&file, c"", AtFlags::EMPTY_PATH, wanted)?;
+        // A link may lead to something that is always young.
+        if FileType::from_raw_mode(u32::from(found.stx_mode)) != FileType::RegularFile {
+            return Ok(None);
+        }
+        let micros = |at: rustix::fs::StatxTimestamp| {
+            let micros = at.tv_sec.saturating_mul(1_000_000).saturating_add(i64::from(at.tv_nsec / 1_000));
+            Timestamp::from_micros(micros.max(0))
+        };
+        // The one can be set to any time; the other is when somebody last did something to it.
+        Ok(Some(micros(found.stx_mtime).min(micros(found.stx_ctime))))
     }
 
     /// Leaves a text in a file, in the place of what was there.
     pub(super) fn leave(&self, path: &str, text: &str) -> io::Result<()> {
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW;
-        let file = self.open(path, flags, Mode::from_raw_mode(0o644))?;
-        // A pipe or a device of that name is nobody's warning.
-        if FileType::from_raw_mode(fstat(&file)?.st_mode) != FileType::RegularFile {
-            return Err(io::Error::other("it is no plain file"));
+        let (folder, name) = path.rsplit_once('/').unwrap_or_default();
+        let folder = self.open(folder, OFlags::PATH | OFlags::DIRECTORY, Mode::empty())?;
+        // A file of its own, put in the place of whatever is there: to open a device that somebody has made under
+        // that name would be to use a device of this machine.
+        let new = format!(".{name}.new");
+        match unlinkat(&folder, &new, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(error) => return Err(error.into()),
         }
-        File::from(file).write_all(text.as_bytes())
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = openat(&folder, &new, flags, Mode::from_raw_mode(0o644))?;
+        let written = File::from(file).write_all(text.as_bytes());
+        let placed = written.and_then(|()| renameat(&folder, &new, &folder, name).map_err(Into::into));
+        if placed.is_err() {
+            // Half a warning in a full container helps nobody.
+            let _ = unlinkat(&folder, &new, AtFlags::empty());
+        }
+        placed
     }
 
     /// Writes a text to every terminal; how many there were.
@@ -86,11 +111,18 @@ impl Root {
             if !name.bytes().all(|byte| byte.is_ascii_digit()) {
                 continue;
             }
-            let flags = OFlags::WRONLY | OFlags::NOFOLLOW;
-            let Ok(terminal) = self.open(&format!("/dev/pts/{name}"), flags, Mode::empty()) else { continue };
-            if FileType::from_raw_mode(fstat(&terminal)?.st_mode) != FileType::CharacterDevice {
+            // Looked at before it is opened: only what is really a terminal.
+            let flags = OFlags::PATH | OFlags::NOFOLLOW;
+            let Ok(place) = self.open(&format!("/dev/pts/{name}"), flags, Mode::empty()) else { continue };
+            let found = fstat(&place)?;
+            let is_terminal = FileType::from_raw_mode(found.st_mode) == FileType::CharacterDevice
+                && TERMINALS.contains(&major(found.st_rdev));
+            if !is_terminal {
                 continue;
             }
+            let again = format!("/proc/self/fd/{}", place.as_raw_fd());
+            let flags = OFlags::WRONLY | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+            let Ok(terminal) = rustix::fs::open(again, flags, Mode::empty()) else { continue };
             // One that is full, because nobody reads it, or closed by now: nobody sits there.
             if File::from(terminal).write_all(text.replace('\n', "\r\n").as_bytes()).is_ok() {
                 told += 1;
@@ -101,5 +133,66 @@ impl Root {
 }
 
 fn is_absent(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+    // Links that lead in a circle lead to nothing.
+    let is_circle = error.raw_os_error() == Some(Errno::LOOP.raw_os_error());
+    is_circle || matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{FileTypeExt as _, symlink};
+    use std::path::Path;
+
+    use super::*;
+
+    fn root(folder: &Path) -> Root {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        Root(rustix::fs::open(folder, flags, Mode::empty()).unwrap())
+    }
+
+    fn pipe(path: &Path) {
+        rustix::fs::mknodat(rustix::fs::CWD, path, FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
+    }
+
+    #[test]
+    fn only_a_plain_file_is_a_keep_alive_file_and_its_age_cannot_be_made_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let (inside, at) = (root(folder.path()), |name: &str| folder.path().join(name));
+        assert_eq!(inside.touched("/none").unwrap(), None);
+        std::fs::write(at("file"), "").unwrap();
+        let touched = inside.touched("/file").unwrap().unwrap();
+        let far = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(4_000_000_000);
+        File::options().write(true).open(at("file")).unwrap().set_modified(far).unwrap();
+        let again = inside.touched("/file").unwrap().unwrap();
+        assert!(again >= touched && again < Timestamp::from_secs(4_000_000_000), "{again}");
+        symlink("/proc/uptime", at("young")).unwrap();
+        symlink("circle", at("circle")).unwrap();
+        pipe(&at("pipe"));
+        for name in ["/young", "/circle", "/circle/file", "/pipe", "/file/below"] {
+            assert_eq!(inside.touched(name).unwrap(), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_warning_takes_the_place_of_whatever_is_there_and_opens_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("run")).unwrap();
+        let (inside, at) = (root(folder.path()), folder.path().join("run/warning"));
+        inside.leave("/run/warning", "one").unwrap();
+        assert_eq!(std::fs::read_to_string(&at).unwrap(), "one");
+        std::fs::remove_file(&at).unwrap();
+        pipe(&at);
+        // Nobody reads it: to open it for writing would fail or wait.
+        inside.leave("/run/warning", "two").unwrap();
+        assert!(!std::fs::metadata(&at).unwrap().file_type().is_fifo());
+        assert_eq!(std::fs::read_to_string(&at).unwrap(), "two");
+        let elsewhere = folder.path().join("elsewhere");
+        std::fs::write(&elsewhere, "untouched").unwrap();
+        std::fs::remove_file(&at).unwrap();
+        symlink("/elsewhere", &at).unwrap();
+        symlink("/elsewhere", folder.path().join("run/.warning.new")).unwrap();
+        inside.leave("/run/warning", "three").unwrap();
+        assert_eq!(std::fs::read_to_string(&elsewhere).unwrap(), "untouched");
+        assert_eq!(std::fs::read_to_string(&at).unwrap(), "three");
+    }
 }

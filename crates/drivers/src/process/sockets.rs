@@ -18,7 +18,8 @@ pub(crate) struct Socket {
     local: SocketAddr,
     remote: SocketAddr,
     is_established: bool,
-    inode: u64,
+    pub(super) is_listener: bool,
+    pub(super) inode: u64,
 }
 
 impl Socket {
@@ -45,10 +46,11 @@ fn parse_line(line: &str) -> Option<Socket> {
     let mut fields = line.split_ascii_whitespace();
     let local = parse_address(fields.nth(1)?)?;
     let remote = parse_address(fields.next()?)?;
-    let is_established = fields.next()? == "01";
+    let state = fields.next()?;
     // tx:rx, tr:when, retrnsmt, uid, timeout
     let inode = fields.nth(5)?.parse().ok()?;
-    Some(Socket { local, remote, is_established, inode })
+    let (is_established, is_listener) = (state == "01", state == "0A");
+    Some(Socket { local, remote, is_established, is_listener, inode })
 }
 
 /// The kernel prints words in the machine's byte order, as they lie in memory in network order.
@@ -79,6 +81,8 @@ pub(crate) async fn established(tables: &Tables, pids: &[i32], routed_ports: &[u
             other => other?,
         }
     }
+    // Most servers that nobody uses have one socket, at which they listen, and it will never be a connection.
+    inodes.retain(|inode| !tables.is_listener(*inode));
     if inodes.is_empty() {
         return Ok(0);
     }

@@ -5,11 +5,11 @@
 //! up every wake, and once for each worker it fills a core with a few dozen workers. So one read serves everybody who
 //! has asked before it began, and after it the thread rests for longer than it took.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -24,9 +24,16 @@ const REST: u32 = 3;
 /// However long a read took, or seemed to: the clock may have been set.
 const LONGEST_REST: Duration = Duration::from_millis(500);
 
+/// How many listeners are remembered.
+const MOST_LISTENERS: usize = 100_000;
+
 /// Asks that thread. It ends with this.
 #[derive(Debug)]
-pub(crate) struct Tables(Sender<Asked>);
+pub(crate) struct Tables {
+    ask: Sender<Asked>,
+    /// Sockets that have been seen to listen, by their inodes, whose numbers come again after four thousand million.
+    listeners: Mutex<HashSet<u64>>,
+}
 
 /// What was read, or why not.
 type Read = Result<Arc<Vec<Socket>>, String>;
@@ -42,15 +49,27 @@ impl Tables {
     pub(crate) fn start(now: Now) -> io::Result<Self> {
         let (ask, asked) = channel();
         thread::Builder::new().name("drowse-sockets".into()).spawn(move || answer_all(&asked, &now))?;
-        Ok(Self(ask))
+        Ok(Self { ask, listeners: Mutex::default() })
+    }
+
+    /// Whether a socket is known to listen.
+    pub(super) fn is_listener(&self, inode: u64) -> bool {
+        self.listeners.lock().unwrap_or_else(PoisonError::into_inner).contains(&inode)
     }
 
     /// The sockets that these processes see, read after this was asked.
     pub(crate) async fn read(&self, pids: &[i32]) -> io::Result<Arc<Vec<Socket>>> {
         let (answer, answered) = oneshot::channel();
         let gone = || io::Error::other("nobody reads the sockets of the machine");
-        self.0.send(Asked { pids: pids.to_vec(), answer }).map_err(|_| gone())?;
-        answered.await.map_err(|_| gone())?.map_err(io::Error::other)
+        self.ask.send(Asked { pids: pids.to_vec(), answer }).map_err(|_| gone())?;
+        let read = answered.await.map_err(|_| gone())?.map_err(io::Error::other)?;
+        let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+        if listeners.len() > MOST_LISTENERS {
+            listeners.clear();
+        }
+        listeners.extend(read.iter().filter(|socket| socket.is_listener).map(|socket| socket.inode));
+        drop(listeners);
+        Ok(read)
     }
 }
 
@@ -96,6 +115,11 @@ mod tests {
             let (one, other) = tokio::join!(tables.read(&pids), tables.read(&pids));
             for seen in [one.unwrap(), other.unwrap()] {
                 assert!(seen.iter().any(|socket| socket.is_to(address)), "{seen:?}");
+                let listening: Vec<_> = seen.iter().filter(|socket| socket.is_listener).collect();
+                assert!(!listening.is_empty());
+                assert!(listening.iter().all(|socket| tables.is_listener(socket.inode)));
+                let talking = seen.iter().find(|socket| socket.is_to(address)).unwrap();
+                assert!(!tables.is_listener(talking.inode), "who talks does not listen");
             }
         }
     }

@@ -29,6 +29,13 @@ pub(super) struct Doors {
 #[derive(Debug)]
 pub(super) struct Bound(Vec<(Door, Listener)>);
 
+impl Bound {
+    pub(super) fn and(mut self, others: Self) -> Self {
+        self.0.extend(others.0);
+        self
+    }
+}
+
 impl Doors {
     /// Takes the ports that are not ours yet: all of them, or none.
     pub(super) fn bind(&self, wanted: &[Door], inherited: &mut Inherited) -> anyhow::Result<Bound> {

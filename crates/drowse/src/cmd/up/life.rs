@@ -244,8 +244,16 @@ impl Life<'_> {
 
     /// Makes fleet and doors what these settings say. What needs a free port is found out first.
     async fn switch_to(&mut self, settings: &Settings) -> anyhow::Result<()> {
-        let wanted = self.wanted(settings).await?;
+        let mut wanted = settings.doors();
         let bound = self.doors.bind(&wanted, &mut self.inherited)?;
+        // A label that nobody checked does not keep a file from being followed.
+        let mut others = self.others(settings).await?;
+        let (more, failed) = self.doors.bind_each(&mut others, &mut self.inherited);
+        if let Some(error) = failed {
+            output::talk(&format!("drowse: a door does not open: {error:#}\n"));
+        }
+        let bound = bound.and(more);
+        wanted.extend(others);
         self.fleet.reload(settings.layers(), "file").await?;
         self.fleet.sync_listed(settings.listed.clone()).await?;
         self.fleet.keep_history_for(settings.config.journal.keep);
@@ -257,14 +265,22 @@ impl Life<'_> {
     /// The doors of the file and of those who came by the API.
     async fn wanted(&self, settings: &Settings) -> anyhow::Result<Vec<Door>> {
         let mut wanted = settings.doors();
+        wanted.extend(self.others(settings).await?);
+        Ok(wanted)
+    }
+
+    /// The doors of those whom the file does not list.
+    async fn others(&self, settings: &Settings) -> anyhow::Result<Vec<Door>> {
+        let listed = settings.doors();
+        let mut others = Vec::new();
         for (worker, listen, target) in self.fleet.unlisted_doors().await? {
-            if wanted.iter().any(|door| door.listen == listen) {
+            if listed.iter().any(|door| door.listen == listen) {
                 output::talk(&format!("drowse: worker {worker} has no door: the file gives {listen} away\n"));
             } else {
-                wanted.push(settings.door(&worker, listen, target));
+                others.push(settings.door(&worker, listen, target));
             }
         }
-        Ok(wanted)
+        Ok(others)
     }
 
     /// Workers came onto the books or left them: their doors open and close with that.

@@ -79,3 +79,52 @@ fn labels_that_make_no_sense_are_named_and_nobody_is_touched_for_them() {
     assert!(api.send("GET", "/api/v1/workers/wrong", "").starts_with("HTTP/1.1 404 "));
     assert_eq!(stage.state("wrong"), "running");
 }
+
+#[test]
+fn a_container_that_is_renamed_is_the_same_worker_with_all_that_holds_it() {
+    let stage = Stage::new("policy.idle_timeout = \"4s\"\npolicy.check_interval = \"1s\"");
+    stage.run("web", &[], SLEEPS);
+    let mut up = stage.up();
+    let api = stage.folder.api(&up);
+    up.wait_for("web running");
+    let snoozed = api.send("POST", "/api/v1/workers/web/snooze", "{\"for\":\"1h\"}");
+    assert!(snoozed.starts_with("HTTP/1.1 20"), "{snoozed}");
+    stage.run("witness", &[], SLEEPS);
+    stage.engine.docker(&["rename", "web", "other"]);
+    // Somebody else sleeps meanwhile, which takes as long.
+    up.wait_for("witness paused");
+    assert_eq!(stage.state("other"), "running");
+    let workers = json(&api, "workers")["workers"].to_string();
+    assert!(workers.contains("\"web\"") && !workers.contains("\"other\""), "{workers}");
+}
+
+#[test]
+fn what_a_person_sets_counts_before_a_label_and_stays() {
+    let stage = Stage::new("policy.idle_timeout = \"1h\"");
+    stage.run("web", &[("drowse.policy.idle_timeout", "30m")], SLEEPS);
+    let mut up = stage.up();
+    let api = stage.folder.api(&up);
+    up.wait_for("web running");
+    let minutes = || json(&api, "workers/web/idle-status")["idle_threshold_minutes"].clone();
+    until("the label counts", || minutes() == 30.0);
+    let set = api.send("PATCH", "/api/v1/policies/worker/web", "{\"set\":{\"idle_timeout\":\"2h\"}}");
+    assert!(set.starts_with("HTTP/1.1 200"), "{set}");
+    // Another one that comes has everybody looked at anew.
+    stage.run("other", &[], SLEEPS);
+    up.wait_for("other running");
+    assert_eq!(minutes(), 120.0);
+}
+
+#[test]
+fn a_label_with_a_port_that_is_taken_keeps_no_file_from_being_followed() {
+    let stage = Stage::new(QUICK);
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let network = stage.engine.network();
+    stage.run_with("web", &[("drowse.port", "80"), ("drowse.listen", &port)], &["--network", network], SLEEPS);
+    let mut up = stage.up();
+    up.wait_for_all("a door does not open");
+    stage.folder.append("\n[policy.group.student]\nwindow = 2\n");
+    up.hang_up();
+    up.wait_for("drowse: the configuration was read again");
+}
