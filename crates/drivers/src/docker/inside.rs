@@ -10,8 +10,8 @@ use std::os::fd::{AsRawFd as _, OwnedFd};
 
 use drowse_core::Timestamp;
 use rustix::fs::{
-    AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, StatxFlags, fstat, major, openat, openat2, renameat, statx,
-    unlinkat,
+    AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, StatxFlags, fstat, major, openat, openat2, renameat,
+    statx, unlinkat,
 };
 use rustix::io::Errno;
 

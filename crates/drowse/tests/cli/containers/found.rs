@@ -121,7 +121,12 @@ fn a_label_with_a_port_that_is_taken_keeps_no_file_from_being_followed() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
     let network = stage.engine.network();
-    stage.run_with("web", &[("drowse.port", "80"), ("drowse.listen", &port)], &["--network", network], SLEEPS);
+    stage.run_with(
+        "web",
+        &[("drowse.port", "80"), ("drowse.listen", &port)],
+        &["--network", network],
+        SLEEPS,
+    );
     let mut up = stage.up();
     up.wait_for_all("a door does not open");
     stage.folder.append("\n[policy.group.student]\nwindow = 2\n");
