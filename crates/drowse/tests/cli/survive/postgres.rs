@@ -142,12 +142,18 @@ fn what_was_frozen_and_could_not_be_written_down_is_not_left_frozen() {
     let stand = stand(&cluster, &[BY_PEOPLE]);
     let mut up = stand.up();
     stand.wait_for(0, "running");
-    stand.stop_at(&up, "freeze:after-call", || assert!(matches!(stand.order(0, "pause"), Ok((202, _)))));
-    assert_eq!(truth::power(stand.target(0)), Power::Paused);
-    cluster.down();
-    up.signal("-CONT");
-    up.wait_for(AWAY);
-    is_seen(&stand, 0, Power::Running);
+    thread::scope(|scope| {
+        // It may stand still before it has answered.
+        let mut ordered = None;
+        stand.stop_at(&up, "freeze:after-call", || ordered = Some(scope.spawn(|| stand.order(0, "pause"))));
+        assert_eq!(truth::power(stand.target(0)), Power::Paused);
+        cluster.down();
+        up.signal("-CONT");
+        up.wait_for(AWAY);
+        is_seen(&stand, 0, Power::Running);
+        let ordered = ordered.unwrap().join().unwrap();
+        assert!(matches!(ordered, Ok((202, _))), "{ordered:?}");
+    });
     cluster.up();
     // It is still wanted, and there is somebody to write it down.
     stand.wait_for(0, "paused");
