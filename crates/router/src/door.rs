@@ -1,5 +1,8 @@
 //! The door of one worker: the gate's rules behind a lock, and how those at it are told.
 
+mod knock;
+mod robots;
+
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -17,6 +20,9 @@ use crate::route::Target;
 use crate::router::Inside;
 use crate::tally::{Counts, Tally};
 use crate::turned::Turned;
+pub(crate) use knock::{Knocked, Waits};
+pub(crate) use robots::Robot;
+use robots::Robots;
 
 /// For how long after a worker has come up it may hang up without a word and is called again, unless it has
 /// answered somebody before. Port forwarders do that until the program behind them listens.
@@ -395,89 +401,6 @@ impl Door {
             Flow::Cut => router.post_all(|| Letter::Cut(Arc::clone(self))),
         }
     }
-
-    /// A robot comes to a pump: it is let through while the worker is awake, and counts for nothing.
-    pub(crate) fn robot_came(self: &Arc<Self>, robot: Waiter) {
-        let Some(router) = self.router.upgrade() else { return robot.turn(Turned::Ending) };
-        let door = Arc::clone(self);
-        router.spawn(async move |_| match door.admit_robot().await {
-            Ok(admitted) => robot.pass(Admitted::Robot(admitted)),
-            Err(why) => robot.turn(why),
-        });
-    }
-
-    /// Lets a robot through, if the worker is awake.
-    pub(crate) async fn admit_robot(self: &Arc<Self>) -> Result<Robot, Turned> {
-        let Some(router) = self.router.upgrade() else { return Err(Turned::Ending) };
-        if !router.is_awake(&self.worker).await {
-            self.tally.turned_away();
-            return Err(Turned::Dormant);
-        }
-        let mut is_first = false;
-        self.robots.send_modify(|robots| {
-            is_first = robots.inside == 0;
-            robots.inside += 1;
-        });
-        let robot = Robot { door: Arc::clone(self), round: self.robots.borrow().round };
-        if is_first {
-            let door = Arc::clone(self);
-            router.spawn(async move |router| door.watch_robots(&router).await);
-        }
-        Ok(robot)
-    }
-
-    /// Nobody is held by robots: when the worker sleeps, they end. There is one that watches for as long as any is in.
-    async fn watch_robots(self: &Arc<Self>, router: &Arc<Inside>) {
-        let mut robots = self.robots.subscribe();
-        tokio::select! {
-            biased;
-            _ = robots.wait_for(|robots| robots.inside == 0) => {}
-            _ = router.control.slept(&self.worker, true) => {
-                self.robots.send_modify(|robots| *robots = Robots { inside: 0, round: robots.round + 1 });
-                router.post_all(|| Letter::CutRobots(Arc::clone(self)));
-            }
-        }
-    }
-}
-
-/// The robots of a door.
-#[derive(Clone, Copy, Debug, Default)]
-struct Robots {
-    /// Those who are in.
-    inside: usize,
-    /// Grows when all are cut.
-    round: u64,
-}
-
-/// A robot that was let through. It counts for nothing.
-#[derive(Debug)]
-pub(crate) struct Robot {
-    door: Arc<Door>,
-    round: u64,
-}
-
-impl Robot {
-    /// Waits until it has to end: the worker sleeps.
-    pub(crate) async fn cut(&self) {
-        let mut robots = self.door.robots.subscribe();
-        // The sender lives as long as the door, and the door as long as this.
-        let _ = robots.wait_for(|robots| robots.round > self.round).await;
-    }
-
-    /// It has to end.
-    pub(crate) fn is_cut(&self) -> bool {
-        self.door.robots.borrow().round > self.round
-    }
-}
-
-impl Drop for Robot {
-    fn drop(&mut self) {
-        self.door.robots.send_if_modified(|robots| {
-            let counts = robots.round == self.round && robots.inside > 0;
-            robots.inside -= usize::from(counts);
-            counts
-        });
-    }
 }
 
 /// Somebody who was let through.
@@ -485,51 +408,4 @@ impl Drop for Robot {
 pub(crate) enum Admitted {
     Counted(Pass),
     Robot(Robot),
-}
-
-/// What became of somebody who knocked.
-#[derive(Debug)]
-pub(crate) enum Knocked {
-    Passed(Pass),
-    Waits(Waits),
-    Turned(Turned),
-}
-
-impl Knocked {
-    /// To the end of the wait.
-    pub(crate) async fn settled(self) -> Result<Pass, Turned> {
-        match self {
-            Self::Passed(pass) => Ok(pass),
-            Self::Turned(why) => Err(why),
-            Self::Waits(mut waits) => waits.told().await,
-        }
-    }
-}
-
-/// A place in the queue. Whoever stops waiting, by dropping it, counts no more.
-#[derive(Debug)]
-pub(crate) struct Waits {
-    door: Arc<Door>,
-    ticket: Ticket,
-    told: oneshot::Receiver<Result<Pass, Turned>>,
-}
-
-impl Waits {
-    /// Waits until it is decided. To be called until then, and not after.
-    pub(crate) async fn told(&mut self) -> Result<Pass, Turned> {
-        (&mut self.told).await.unwrap_or(Err(Turned::Ending))
-    }
-
-    /// How many are before them.
-    pub(crate) fn ahead(&self) -> usize {
-        self.door.lock().gate.ahead_of(self.ticket).unwrap_or_default()
-    }
-}
-
-impl Drop for Waits {
-    fn drop(&mut self) {
-        if let Some(router) = self.door.router.upgrade() {
-            self.door.give_up(self.ticket, router.now());
-        }
-    }
 }

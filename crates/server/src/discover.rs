@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use drowse_core::id::WorkerId;
-use drowse_core::policy::{Key, Level, Selectors};
+use drowse_core::policy::{Key, Level};
 use drowse_core::signal::DriverKind;
 use drowse_core::status::StatusKind;
 use drowse_drivers::{Error, Found};
@@ -24,7 +24,7 @@ use drowse_store::{Lane, NewEvent};
 use serde_json::json;
 
 use crate::config::Groups;
-use crate::fleet::{ControlError, Fleet, Patch, PolicyChange, WorkerCard};
+use crate::fleet::{ControlError, Fleet, PolicyChange, WorkerCard};
 use crate::shared::{Shared, lock};
 use crate::spec::{Container, DriverSpec, NewWorker, WorkerSpec};
 
@@ -218,27 +218,16 @@ impl Fleet {
     async fn bring_up_to_date(
         &self,
         card: &WorkerCard,
-        mut new: NewWorker,
+        new: NewWorker,
         policy: Vec<PolicyChange>,
     ) -> Result<(), ControlError> {
-        // A container that is stopped has no address: it is where it was.
-        new.spec.stays_at(&card.spec);
-        let selectors = Selectors { worker: new.id.to_string(), ..new.selectors };
-        if card.spec != new.spec || card.worker.selectors != selectors {
-            let patch = Patch {
-                region: Some(selectors.region),
-                kind: Some(selectors.kind),
-                group: Some(selectors.group),
-                owner: Some(selectors.owner),
-                in_service: None,
-                spec: Some(new.spec),
-            };
-            self.patch(&new.id, patch, DISCOVERY).await?;
+        let id = new.id.clone();
+        if self.refresh(card, new, DISCOVERY).await? {
             self.0.notices.books_changed();
         }
-        let policy = self.without_those_of_people(&new.id, policy).await?;
-        let stale = self.stale_labels(&new.id, &policy).await?;
-        let set = self.labelled(&new.id).await?;
+        let policy = self.without_those_of_people(&id, policy).await?;
+        let stale = self.stale_labels(&id, &policy).await?;
+        let set = self.labelled(&id).await?;
         let is_set = |change: &PolicyChange| {
             set.get(&change.key.name()) == change.value.as_ref().map(|value| json!(value)).as_ref()
         };

@@ -185,7 +185,7 @@ impl Fleet {
                     Box::pin(self.remove(&new.id, FILE)).await?;
                     Box::pin(self.register(new, FILE)).await?;
                 }
-                Ok(card) => Box::pin(self.refresh(&card, new)).await?,
+                Ok(card) => drop(Box::pin(self.refresh(&card, new, FILE)).await?),
                 Err(ControlError::NotFound(_)) => {
                     Box::pin(self.register(new, FILE)).await?;
                 }
@@ -205,11 +205,18 @@ impl Fleet {
         self.0.db.read(move |view| specs_with(view, &text)).await
     }
 
-    async fn refresh(&self, card: &super::WorkerCard, mut new: NewWorker) -> Result<(), ControlError> {
+    /// Has the books say what a worker is now; whether that was news.
+    pub(crate) async fn refresh(
+        &self,
+        card: &super::WorkerCard,
+        mut new: NewWorker,
+        by: &str,
+    ) -> Result<bool, ControlError> {
+        // A container that is stopped has no address: it is where it was.
         new.spec.stays_at(&card.spec);
         let selectors = Selectors { worker: new.id.to_string(), ..new.selectors };
         if card.spec == new.spec && card.worker.selectors == selectors {
-            return Ok(());
+            return Ok(false);
         }
         let patch = Patch {
             region: Some(selectors.region),
@@ -219,7 +226,7 @@ impl Fleet {
             in_service: None,
             spec: Some(new.spec),
         };
-        self.patch(&new.id, patch, FILE).await.map(|_| ())
+        self.patch(&new.id, patch, by).await.map(|_| true)
     }
 
     pub(crate) async fn unlist(&self, id: &WorkerId) -> Result<(), ControlError> {

@@ -1,0 +1,101 @@
+//! Workers that hang up, are not ready yet, or speak something else.
+
+use super::*;
+
+/// A worker that keeps connections open and hangs up on the second request of each, as servers do whose patience
+/// has just ended.
+fn forgetful(stream: TcpStream) {
+    let mut writer = stream.try_clone().unwrap();
+    let mut reader = BufReader::new(stream);
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        if reader.read_line(&mut head).unwrap_or(0) == 0 {
+            return;
+        }
+    }
+    writer.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").unwrap();
+    let _ = reader.read(&mut [0; 1]);
+}
+
+#[test]
+fn a_connection_that_a_worker_has_given_up_loses_no_request() {
+    let bench = Bench::new();
+    let door = web(&bench, &Rules::default(), forgetful);
+    let mut stream = BufReader::new(call(&door));
+    for round in 0..20 {
+        stream.get_mut().write_all(get("web.example.org", "").as_bytes()).unwrap();
+        assert_eq!(hear(&mut stream).text(), "ok", "round {round}");
+    }
+}
+
+static ASKED: AtomicUsize = AtomicUsize::new(0);
+
+#[test]
+fn a_worker_that_is_not_ready_yet_is_asked_until_it_is() {
+    let bench = Bench::new();
+    // A port forwarder: it takes connections and drops them until the program behind it is up.
+    let hangs_up = program(|mut stream| {
+        if ASKED.fetch_add(1, Ordering::SeqCst) < 5 {
+            let _ = stream.read(&mut [0; 8]);
+            return;
+        }
+        tells(stream);
+    });
+    let door = shared(&bench, &Rules::default(), &[("web", hangs_up.into())]);
+    sleeps(&bench, "web");
+    let request = "POST /once HTTP/1.1\r\nHost: web.example.org\r\nContent-Length: 5\r\n\r\nhello";
+    let heard = ask(&door, request);
+    assert_eq!(
+        (heard.status, heard.text().as_str()),
+        (200, "POST /once HTTP/1.1 web.example.org 127.0.0.1 - 5")
+    );
+    assert_eq!(bench.plane.wakes("web"), 1);
+}
+
+static READY: AtomicUsize = AtomicUsize::new(0);
+
+#[test]
+fn a_worker_that_says_when_it_is_ready_is_believed() {
+    let bench = Bench::new();
+    let warms_up = program(|mut stream| {
+        let mut head = [0; 1024];
+        let read = stream.read(&mut head).unwrap_or(0);
+        if head[..read].starts_with(b"GET /ready ") {
+            let status = if READY.fetch_add(1, Ordering::SeqCst) < 3 { "503 Wait" } else { "204 Ready" };
+            let _ = stream.write_all(format!("HTTP/1.1 {status}\r\n\r\n").as_bytes());
+            return;
+        }
+        let asked = READY.load(Ordering::SeqCst);
+        let _ = stream.write_all(format!("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n{asked}").as_bytes());
+    });
+    let ready = Ready { address: warms_up, path: "/ready".to_owned() };
+    let target = Target { ready: Some(Arc::new(ready)), ..warms_up.into() };
+    let door = shared(&bench, &Rules::default(), &[("web", target)]);
+    sleeps(&bench, "web");
+    assert_eq!(ask(&door, &get("web.example.org", "")).text(), "4", "not before it said so");
+}
+
+#[test]
+fn a_worker_without_an_answer_is_a_bad_gateway() {
+    let bench = Bench::new();
+    let silent = program(|mut stream| {
+        let mut head = [0; 1024];
+        // Whoever only looks whether it stands sends nothing.
+        if stream.read(&mut head).unwrap_or(0) > 0 && head.starts_with(b"GET /first") {
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+        }
+    });
+    let garbage = program(|mut stream| {
+        let _ = stream.read(&mut [0; 1024]);
+        let _ = stream.write_all(b"SSH-2.0-OpenSSH_9.6\r\n");
+    });
+    let door = shared(&bench, &Rules::default(), &[("silent", silent.into()), ("garbage", garbage.into())]);
+    assert_eq!(ask(&door, "GET /first HTTP/1.1\r\nHost: silent.example.org\r\n\r\n").status, 200);
+    // It has answered in this run: what it does now is its own business, and a POST is not said twice.
+    let heard = ask(&door, "POST / HTTP/1.1\r\nHost: silent.example.org\r\nContent-Length: 1\r\n\r\nx");
+    assert_eq!(heard.status, 502);
+    assert_eq!(heard.text(), "drowse: silent: it closed the connection without an answer\n");
+    let heard = ask(&door, &get("garbage.example.org", ""));
+    assert_eq!(heard.status, 502);
+    assert!(heard.text().starts_with("drowse: garbage: its answer is no HTTP"), "{}", heard.text());
+}
