@@ -296,6 +296,12 @@ pub trait Driver: Send + Sync + Debug {
     /// Lets it go on.
     fn thaw<'a>(&'a self, worker: &'a WorkerId, within: Duration) -> Answer<'a, Acted>;
 
+    /// Lets it go on without waiting for anything, not even for its turn, and without confirming or writing down that
+    /// it does: a [`thaw`](Driver::thaw) follows. True: the word was said. False: nothing was done, which is no failure.
+    fn thaw_at_once(&self, _worker: &WorkerId) -> bool {
+        false
+    }
+
     /// Makes it run. That it answers is for others to find out.
     fn start<'a>(&'a self, worker: &'a WorkerId, within: Duration) -> Answer<'a, Acted>;
 

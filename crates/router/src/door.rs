@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use drowse_core::Timestamp;
 use drowse_core::id::WorkerId;
-use drowse_wire::control::EdgeCause;
+use drowse_wire::control::{Edge, EdgeCause};
 use tokio::sync::{Notify, Semaphore, oneshot, watch};
 
 use crate::gate::{Arrival, Decided, Flow, Gate, Round, Terms, Visitor};
@@ -278,12 +278,32 @@ impl Door {
                 if let Some(evicted) = evicted {
                     self.turn_away(evicted, Turned::QueueFull);
                 }
+                let ahead = is_news.then(|| self.head_start(ticket)).flatten();
                 if is_news {
                     self.poke();
                 }
-                Arrived::Waits(ticket)
+                ahead.map_or(Arrived::Waits(ticket), Arrived::Passed)
             }
         }
+    }
+
+    /// Lets somebody who has just come go on at once, if the worker need only be told to.
+    fn head_start(self: &Arc<Self>, ticket: Ticket) -> Option<Pass> {
+        let router = self.router.upgrade()?;
+        // It comes up in its turn: if others have all of them, so does this one.
+        let _turn = self.budget().try_acquire_owned().ok()?;
+        // Behind the lock to the end: nobody tells the edge before they are counted.
+        let mut guarded = self.lock();
+        if !guarded.gate.may_go_ahead(ticket) || !router.is_valid() {
+            return None;
+        }
+        let edge = Edge { epoch: router.next_epoch(), count: 1, cause: EdgeCause::Came };
+        let standing = router.control.head_start(&self.worker, edge)?;
+        self.set_connection_idle(standing.connection_idle);
+        let (_, round) = guarded.gate.go_ahead(ticket, standing.boot.as_ref())?;
+        drop(guarded);
+        self.tally.let_through();
+        Some(Pass::new(self, round, true))
     }
 
     /// Somebody who waited does not any more.

@@ -226,6 +226,26 @@ impl<W> Gate<W> {
         Arrival::Wait { ticket, evicted, is_news }
     }
 
+    /// Whether somebody who has just come could go on before their edge is told: the first to come, to what has
+    /// answered in a run that may have been only frozen since.
+    pub(crate) fn may_go_ahead(&self, ticket: Ticket) -> bool {
+        let is_first = matches!(self.state, State::Asking(Again { at: None, .. })) && self.count() == 1;
+        let is_known = |waiting: &Waiting<W>| waiting.may_wake && self.proven.contains(&waiting.target);
+        is_first && !self.is_stopped && self.boot.is_some() && self.queue.get(ticket).is_some_and(is_known)
+    }
+
+    /// They go on: they are counted, and the worker is awake by now, in this run. The edge is told as ever, and what
+    /// is refused then is cut.
+    pub(crate) fn go_ahead(&mut self, ticket: Ticket, boot: Option<&BootId>) -> Option<(W, Round)> {
+        if boot.is_none() || boot != self.boot.as_ref() {
+            return None;
+        }
+        let waiting = self.queue.take(ticket)?;
+        self.passing += 1;
+        self.passed_at = self.passed_at.max(Some(waiting.came_at));
+        Some((waiting.who, self.round))
+    }
+
     /// Somebody who waited does not any more. `None`: they have been told already.
     pub(crate) fn give_up(&mut self, ticket: Ticket, now: Timestamp) -> Option<W> {
         let waiting = self.queue.take(ticket)?;

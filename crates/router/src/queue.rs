@@ -100,6 +100,11 @@ impl<W> Queue<W> {
         self.waiting.contains_key(&ticket).then(|| self.waiting.range(..ticket).count())
     }
 
+    /// Somebody who waits.
+    pub(crate) fn get(&self, ticket: Ticket) -> Option<&W> {
+        self.waiting.get(&ticket).map(|waiting| &waiting.who)
+    }
+
     /// Somebody does not wait any longer. `None`: they were not waiting.
     pub(crate) fn take(&mut self, ticket: Ticket) -> Option<W> {
         let waiting = self.waiting.remove(&ticket)?;

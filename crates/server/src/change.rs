@@ -15,11 +15,12 @@ use drowse_core::id::WorkerId;
 use drowse_core::journal::Entry;
 use drowse_core::machine::Answer;
 use drowse_core::reason::PauseReason;
-use drowse_core::status::{Status, StatusKind};
+use drowse_core::status::{Status, StatusKind, WakeCause};
 use drowse_core::step;
 use drowse_core::verdict::{Snapshot, judge};
 use drowse_core::worker::Worker;
 use drowse_store::{Checked, Locked, NewEvent, SpanLane, StoreError, Tx};
+use drowse_wire::control::Edge;
 use serde_json::Value;
 
 use crate::fleet::ControlError;
@@ -27,6 +28,7 @@ use crate::policies::{Book, Resolved};
 use crate::reconcile::Subject;
 use crate::shared::Shared;
 use crate::tasks::Blocking;
+use crate::untold::{Open, Pending};
 
 /// A second look is a later look: a driver's clock has a grain.
 const LOOK_AGAIN: std::time::Duration = std::time::Duration::from_millis(1);
@@ -45,10 +47,12 @@ pub(crate) struct Change<'t> {
     effects: Vec<Effect>,
     has_journalled: bool,
     was_saved: bool,
+    open: Open,
+    ahead: Option<Pending>,
 }
 
 /// What came of it, after the commit.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Changed {
     pub(crate) worker: Worker,
     pub(crate) effects: Vec<Effect>,
@@ -59,6 +63,10 @@ pub(crate) struct Changed {
     has_journalled: bool,
     was_saved: bool,
     pub(crate) at: Timestamp,
+    /// Until what is believed of the worker is what was committed.
+    open: Open,
+    /// What a door had done ahead of the books, and is in them now.
+    ahead: Option<Pending>,
 }
 
 impl<'t> Change<'t> {
@@ -71,7 +79,8 @@ impl<'t> Change<'t> {
         let resolved = book.of(&worker.selectors);
         let before = worker.status.kind();
         let slept_at = worker.last_pause.as_ref().map(|last| last.at);
-        Ok(Self {
+        let (open, ahead) = shared.untold.open(id);
+        let mut change = Self {
             tx,
             locked,
             book,
@@ -84,7 +93,27 @@ impl<'t> Change<'t> {
             effects: Vec::new(),
             has_journalled: false,
             was_saved: false,
-        })
+            open,
+            ahead,
+        };
+        if let Some(ahead) = ahead {
+            change.write_down(ahead)?;
+        }
+        Ok(change)
+    }
+
+    /// Writes down what a door did ahead of the books, before anything else is decided on them.
+    fn write_down(&mut self, ahead: Pending) -> Result<(), ControlError> {
+        match self.apply(&Event::WakeRequested { cause: WakeCause::Connection }) {
+            Ok(_) => {
+                let Edge { epoch, count, .. } = ahead.edge;
+                self.locked.set_connections(&self.shared.replica, epoch, count, self.now)?;
+                Ok(())
+            }
+            // It is the door's to hear of it, when it tells its edge.
+            Err(ControlError::Refused(_)) => Ok(()),
+            Err(other) => Err(other),
+        }
     }
 
     /// The worker as it is now, under the policy of this moment.
@@ -253,6 +282,8 @@ impl<'t> Change<'t> {
             entries: self.entries,
             slept_at: self.slept_at,
             at: self.now,
+            open: self.open,
+            ahead: self.ahead,
         }
     }
 
@@ -305,6 +336,7 @@ impl Shared {
             .await;
         if let Err(ControlError::Unavailable(StoreError::CommitUnknown(_))) = &outcome {
             // If it is written, something may have been decided that nobody does: a look finds that.
+            self.untold.doubt(id);
             let (shared, worker) = (Arc::clone(self), id.clone());
             self.tasks.spawn(async move { shared.ask_again(&worker).await });
         }
@@ -315,6 +347,10 @@ impl Shared {
     /// What follows a commit.
     pub(crate) fn committed(self: &Arc<Self>, changed: Changed) -> Worker {
         self.untold.know(&changed.worker);
+        if let Some(ahead) = changed.ahead {
+            self.untold.told(&changed.worker.id, ahead);
+        }
+        drop(changed.open);
         self.metrics.journalled(&changed.entries, changed.slept_at, changed.at);
         if changed.has_journalled || !changed.effects.is_empty() {
             self.notices.worker_changed(&changed.worker.id);

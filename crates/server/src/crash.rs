@@ -54,6 +54,11 @@ impl CrashPoints {
             std::future::pending::<()>().await;
         }
     }
+
+    /// The same where nobody can wait: true if the program is dead, and whoever asks goes on with nothing.
+    pub fn dies_at(&self, point: CrashPoint) -> bool {
+        self.0.as_ref().is_some_and(|dies| dies(point))
+    }
 }
 
 impl fmt::Debug for CrashPoints {

@@ -108,6 +108,16 @@ impl Hands {
         answer
     }
 
+    /// Has a worker that its driver knows go on, if that takes no waiting.
+    pub(crate) fn thaw_at_once(&self, id: &WorkerId, spec: &WorkerSpec) -> bool {
+        let Ok(driver) = self.find(spec) else { return false };
+        if !self.adopted().contains(id) || self.crash.dies_at(CrashPoint::BeforeCall("head-start")) {
+            return false;
+        }
+        let is_done = driver.thaw_at_once(id);
+        is_done && !self.crash.dies_at(CrashPoint::AfterCall("head-start"))
+    }
+
     fn find(&self, spec: &WorkerSpec) -> Result<Arc<dyn Driver>, Error> {
         let kind = spec.driver.kind();
         let driver = self.drivers.0.get(&kind);

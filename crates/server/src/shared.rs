@@ -1,6 +1,7 @@
 //! What the facade, the loop and the ingest have in common.
 
 use std::collections::{BTreeSet, HashMap};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -48,6 +49,8 @@ pub struct Parts {
     pub brake: BrakeTerms,
     /// How many checks are under way at once, at most.
     pub checks_at_once: usize,
+    /// Where it is noted whom the front door let go on ahead of the books; `None`: nobody is.
+    pub head_starts: Option<PathBuf>,
 }
 
 /// More than this many looks at once would only wait for each other.
@@ -67,6 +70,7 @@ pub(crate) struct Shared {
     pub(crate) queue: Queue,
     pub(crate) replica: String,
     pub(crate) former: Vec<String>,
+    pub(crate) head_starts: Option<PathBuf>,
     pub(crate) started_at: Timestamp,
     pub(crate) brake_terms: BrakeTerms,
     /// The intents that this run of the program has opened or taken over.
@@ -102,8 +106,19 @@ pub(crate) struct Shared {
 
 impl Shared {
     pub(crate) fn new(parts: Parts) -> Self {
-        let Parts { store, drivers, clock, tasks, crash, replica, former, file, brake, checks_at_once } =
-            parts;
+        let Parts {
+            store,
+            drivers,
+            clock,
+            tasks,
+            crash,
+            replica,
+            former,
+            file,
+            brake,
+            checks_at_once,
+            head_starts,
+        } = parts;
         let started_at = clock.now();
         Self {
             db: Db::new(store, tasks.clone(), crash.clone()),
@@ -129,6 +144,7 @@ impl Shared {
             keep_for: Mutex::new(crate::config::Journal::default().keep),
             ports: Mutex::default(),
             brake_terms: brake,
+            head_starts,
             clock,
             tasks,
             replica,

@@ -1,26 +1,49 @@
-//! What the doors did while the store could not be told.
+//! What the doors did that the store has not been told.
 //!
 //! Nobody waits at a frozen worker because a disk is full or a database restarts: in one process the wake goes
 //! ahead on what is believed, the hold is kept here, and the journal learns of both when it can. While an edge is
 //! untold, whoever would put the worker to sleep finds it in use, and a look that finds it awake draws no
 //! conclusions.
+//!
+//! Nor does anybody wait for the store when it answers, if one word to the kernel will do: see
+//! `docs/decisions/0013-a-head-start.md`. Whoever then opens the worker's row to change it writes down first what the
+//! door did; and while the row is open, nobody gets a head start. So nothing is ever decided on a row that a door has
+//! overtaken.
+
+mod notes;
 
 use std::collections::HashMap;
-use std::sync::Mutex;
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
 
 use drowse_core::Timestamp;
-use drowse_core::id::WorkerId;
+use drowse_core::effect::Effect;
+use drowse_core::event::Event;
+use drowse_core::id::{Generation, WorkerId};
+use drowse_core::status::WakeCause;
+use drowse_core::step;
 use drowse_core::worker::Worker;
 use drowse_wire::control::Edge;
 
+use self::notes::Notes;
 use crate::fleet::Terms;
 use crate::shared::lock;
 use crate::spec::WorkerSpec;
 
 #[derive(Debug, Default)]
 pub(crate) struct Untold {
-    edges: Mutex<HashMap<WorkerId, Pending>>,
+    edges: Arc<Mutex<Edges>>,
     believed: Mutex<HashMap<WorkerId, Believed>>,
+}
+
+#[derive(Debug, Default)]
+struct Edges {
+    pending: HashMap<WorkerId, Pending>,
+    /// Workers whose rows are open, and how many times.
+    open: HashMap<WorkerId, usize>,
+    /// `None`: nobody gets a head start, because nothing would be left of it if we were killed.
+    notes: Option<Notes>,
 }
 
 /// The latest edge of a door's count that the store does not know.
@@ -31,6 +54,27 @@ pub(crate) struct Pending {
     pub(crate) at: Timestamp,
     /// The worker was woken for it, or for one before it.
     pub(crate) has_woken: bool,
+    /// It goes on ahead of the books, which are there to be written: whoever opens them does that first.
+    pub(crate) is_ahead: bool,
+}
+
+/// A worker's row is open to be changed. Until this is dropped nobody gets a head start.
+#[derive(Debug)]
+pub(crate) struct Open {
+    edges: Arc<Mutex<Edges>>,
+    worker: WorkerId,
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        let mut edges = lock(&self.edges);
+        if let Some(times) = edges.open.get_mut(&self.worker) {
+            *times -= 1;
+            if *times == 0 {
+                edges.open.remove(&self.worker);
+            }
+        }
+    }
 }
 
 /// A worker with a door, as it was last seen in the store.
@@ -39,37 +83,96 @@ pub(crate) struct Believed {
     pub(crate) worker: Worker,
     pub(crate) spec: WorkerSpec,
     pub(crate) terms: Terms,
+    /// The policy has been changed since, or the worker may have been.
+    is_outdated: bool,
 }
 
 impl Untold {
+    /// Has head starts noted in a file; what a former life left in it.
+    pub(crate) fn note_in(&self, path: &Path) -> io::Result<Vec<(WorkerId, Generation)>> {
+        let (notes, left) = Notes::open(path)?;
+        lock(&self.edges).notes = Some(notes);
+        Ok(left)
+    }
+
+    /// What a former life left has been dealt with.
+    pub(crate) fn forget_former(&self) {
+        let mut edges = lock(&self.edges);
+        if edges.pending.is_empty()
+            && let Some(notes) = &mut edges.notes
+        {
+            notes.clear();
+        }
+    }
+
+    /// Gives whoever has come a head start, if a thaw is what the rules would answer them with: from here on they
+    /// are counted, and it is noted. The worker to be thawed; `None`: everything takes its ordinary course.
+    pub(crate) fn go_ahead(
+        &self,
+        worker: &WorkerId,
+        edge: Edge,
+        at: Timestamp,
+    ) -> Option<(Believed, Pending)> {
+        let edges = &mut *lock(&self.edges);
+        if edges.open.contains_key(worker) || edges.pending.contains_key(worker) {
+            return None;
+        }
+        // Under the lock: what is believed is brought up to date before a row is closed again.
+        let believed = self.believed(worker).filter(|believed| !believed.is_outdated)?;
+        let event = Event::WakeRequested { cause: WakeCause::Connection };
+        let woken = step(&believed.worker, &event, at).ok()?;
+        if !woken.effects.iter().any(|effect| matches!(effect, Effect::Thaw { .. })) {
+            return None;
+        }
+        edges.notes.as_mut()?.add(worker, believed.worker.generation).ok()?;
+        let pending = Pending { edge, at, has_woken: true, is_ahead: true };
+        edges.pending.insert(worker.clone(), pending);
+        Some((believed, pending))
+    }
+
+    /// A worker's row is open to be changed. With what has to be written down first.
+    pub(crate) fn open(&self, worker: &WorkerId) -> (Open, Option<Pending>) {
+        let mut edges = lock(&self.edges);
+        *edges.open.entry(worker.clone()).or_default() += 1;
+        let ahead = edges.pending.get(worker).copied().filter(|pending| pending.is_ahead);
+        (Open { edges: Arc::clone(&self.edges), worker: worker.clone() }, ahead)
+    }
+
     /// An edge could not be told.
     pub(crate) fn note(&self, worker: &WorkerId, edge: Edge, at: Timestamp) {
-        let mut edges = lock(&self.edges);
-        let has_woken = edges.get(worker).is_some_and(|before| before.has_woken);
-        edges.insert(worker.clone(), Pending { edge, at, has_woken });
+        let edges = &mut lock(&self.edges).pending;
+        let before = edges.get(worker);
+        let has_woken = before.is_some_and(|before| before.has_woken);
+        let is_ahead = before.is_some_and(|before| before.is_ahead);
+        edges.insert(worker.clone(), Pending { edge, at, has_woken, is_ahead });
     }
 
     /// The worker is about to be woken without the store.
     pub(crate) fn wakes(&self, worker: &WorkerId) {
-        if let Some(pending) = lock(&self.edges).get_mut(worker) {
+        if let Some(pending) = lock(&self.edges).pending.get_mut(worker) {
             pending.has_woken = true;
         }
     }
 
-    /// The store knows of it; unless another edge has come since.
-    pub(crate) fn told(&self, worker: &WorkerId, pending: Pending) {
-        let mut edges = lock(&self.edges);
-        if edges.get(worker) == Some(&pending) {
-            edges.remove(worker);
+    /// The store knows of it, or nothing came of it; unless another edge has come since.
+    pub(crate) fn told(&self, worker: &WorkerId, told: Pending) {
+        let edges = &mut *lock(&self.edges);
+        if edges.pending.get(worker) == Some(&told) {
+            edges.pending.remove(worker);
+        }
+        if edges.pending.is_empty()
+            && let Some(notes) = &mut edges.notes
+        {
+            notes.rest();
         }
     }
 
     pub(crate) fn get(&self, worker: &WorkerId) -> Option<Pending> {
-        lock(&self.edges).get(worker).copied()
+        lock(&self.edges).pending.get(worker).copied()
     }
 
     pub(crate) fn contains(&self, worker: &WorkerId) -> bool {
-        lock(&self.edges).contains_key(worker)
+        lock(&self.edges).pending.contains_key(worker)
     }
 
     /// Whether somebody is connected of whom the store does not know.
@@ -78,13 +181,14 @@ impl Untold {
     }
 
     pub(crate) fn all(&self) -> Vec<(WorkerId, Pending)> {
-        lock(&self.edges).iter().map(|(worker, pending)| (worker.clone(), *pending)).collect()
+        lock(&self.edges).pending.iter().map(|(worker, pending)| (worker.clone(), *pending)).collect()
     }
 
     /// A worker was read from the store.
     pub(crate) fn believe(&self, worker: &Worker, spec: &WorkerSpec, terms: Terms) {
         if worker.is_routed {
-            let believed = Believed { worker: worker.clone(), spec: spec.clone(), terms };
+            let believed =
+                Believed { worker: worker.clone(), spec: spec.clone(), terms, is_outdated: false };
             lock(&self.believed).insert(worker.id.clone(), believed);
         }
     }
@@ -93,6 +197,21 @@ impl Untold {
     pub(crate) fn know(&self, worker: &Worker) {
         if let Some(believed) = lock(&self.believed).get_mut(&worker.id) {
             believed.worker.clone_from(worker);
+            believed.is_outdated = false;
+        }
+    }
+
+    /// It may have been changed, or not: until it is looked at again, nobody gets a head start on it.
+    pub(crate) fn doubt(&self, worker: &WorkerId) {
+        if let Some(believed) = lock(&self.believed).get_mut(worker) {
+            believed.is_outdated = true;
+        }
+    }
+
+    /// The policy was changed: until a worker is looked at again, nobody knows what it says of it.
+    pub(crate) fn policy_changed(&self) {
+        for believed in lock(&self.believed).values_mut() {
+            believed.is_outdated = true;
         }
     }
 
@@ -102,7 +221,7 @@ impl Untold {
 
     /// It is off the books.
     pub(crate) fn forget(&self, worker: &WorkerId) {
-        lock(&self.edges).remove(worker);
+        lock(&self.edges).pending.remove(worker);
         lock(&self.believed).remove(worker);
     }
 }

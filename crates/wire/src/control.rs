@@ -30,6 +30,13 @@ pub trait Control: fmt::Debug + Send + Sync + 'static {
     /// is refused counts as nothing. Edges of one worker are told one after the other.
     fn connections<'a>(&'a self, worker: &'a WorkerId, edge: Edge) -> Answer<'a, Standing>;
 
+    /// Lets a frozen worker go on for somebody who has just come, if that takes no waiting: before the edge is told,
+    /// which has to follow. They are counted from here on. `None`: it was not done, and everything takes its
+    /// ordinary course.
+    fn head_start(&self, _worker: &WorkerId, _edge: Edge) -> Option<Standing> {
+        None
+    }
+
     /// Waits until a worker that was asked for is awake. However many ask, it is woken once.
     ///
     /// There is no deadline here beyond that of the worker's own transition: whoever asks has one. Dropping the

@@ -75,6 +75,12 @@ impl Driver for ProcessDriver {
         }))
     }
 
+    fn thaw_at_once(&self, worker: &WorkerId) -> bool {
+        let Ok(entry) = self.entry(worker) else { return false };
+        let Ok(_turn) = entry.acting.try_lock() else { return false };
+        freeze::thaw_at_once(&self.inside, &entry)
+    }
+
     fn start<'a>(&'a self, worker: &'a WorkerId, within: Duration) -> Answer<'a, Acted> {
         Box::pin(bounded(within, async move {
             let entry = self.entry(worker)?;

@@ -86,6 +86,11 @@ impl Entry {
         Some((record.identity.clone(), record.cage.clone()))
     }
 
+    /// Whether the record of the latest run says that we froze it.
+    pub(crate) fn is_marked_frozen(&self) -> bool {
+        self.lock().run.as_ref().is_some_and(|run| run.record.frozen_at.is_some())
+    }
+
     /// Changes the record of the latest run and writes it down.
     pub(crate) fn note(&self, change: impl FnOnce(&mut Record)) -> io::Result<()> {
         let mut inner = self.lock();

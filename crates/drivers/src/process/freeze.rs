@@ -78,6 +78,10 @@ pub(super) async fn thaw(inside: &Inside, entry: &Arc<Entry>) -> Result<Acted, E
     };
     // Not by the power: what is frozen in part looks as if it ran.
     if is_thawed()? {
+        if entry.is_marked_frozen() {
+            // It was let go on at once, or by somebody else: now it is so because it is asked for.
+            mark_thawed(inside, entry);
+        }
         return Ok(Acted::AlreadyTrue(seen));
     }
     until(|| {
@@ -87,6 +91,13 @@ pub(super) async fn thaw(inside: &Inside, entry: &Arc<Entry>) -> Result<Acted, E
     .await?;
     mark_thawed(inside, entry);
     Ok(Acted::Done(entry.look(inside.now())?))
+}
+
+/// Says the word, if one word will do.
+pub(super) fn thaw_at_once(inside: &Inside, entry: &Entry) -> bool {
+    // What ended meanwhile, or was never ours, is for somebody with more time.
+    entry.is_alive(inside.now())
+        && entry.whereabouts().is_some_and(|(_, cage)| cage.thaw_in_a_word().unwrap_or(false))
 }
 
 /// If it cannot be written down the worker runs nevertheless; the mark is put right by the next note.

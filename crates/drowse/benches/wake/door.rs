@@ -8,11 +8,8 @@ use std::time::Duration;
 use drowse_server::Clock;
 use postgres::Client;
 
-use crate::floor::{Floor, REQUEST, first_byte};
+use crate::floor::{BREATH, Floor, REQUEST, first_byte};
 use crate::up::{Up, pause};
-
-/// So that one wake has nothing to do with the next.
-const BREATH: Duration = Duration::from_millis(5);
 
 /// How many times the floor is measured in each round.
 const FLOORS: usize = 20;

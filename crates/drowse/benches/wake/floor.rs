@@ -8,7 +8,10 @@ use std::time::Duration;
 use drowse_server::Clock;
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::up::free_address;
+use crate::up::{free_address, pause};
+
+/// So that one visit has nothing to do with the one before.
+pub(crate) const BREATH: Duration = Duration::from_millis(5);
 
 /// A request as a worker of the demo takes it.
 pub(crate) const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nhost: x\r\n\r\n";
@@ -68,6 +71,8 @@ impl Floor {
         let visit = |_| {
             kill_process(pid, Signal::STOP).expect("ours");
             wait_until_stopped(&self.child);
+            // As long as a worker rests before it is woken: both meet the same cold processor.
+            pause(BREATH);
             self.timed(|| {
                 kill_process(pid, Signal::CONT).expect("ours");
                 first_byte(self.target);

@@ -84,6 +84,7 @@ impl Rig {
             file: FileLayers { policy: PolicyBook::new(vec![global]), exemptions: Vec::new() },
             brake: BrakeTerms::default(),
             checks_at_once: CHECKS_AT_ONCE,
+            head_starts: None,
         });
         let reconciler = Reconciler::new(&fleet);
         reconciler.start().await.expect("it starts");

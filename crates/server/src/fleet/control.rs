@@ -23,6 +23,10 @@ impl Control for Fleet {
         })
     }
 
+    fn head_start(&self, worker: &WorkerId, edge: Edge) -> Option<Standing> {
+        self.0.head_start(worker, edge)
+    }
+
     fn wake<'a>(&'a self, worker: &'a WorkerId) -> Answer<'a, Awake> {
         Box::pin(async move {
             let woken = match self.wake(worker).await {

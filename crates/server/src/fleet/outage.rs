@@ -37,13 +37,16 @@ impl Fleet {
         let gone = || ControlError::Unavailable(StoreError::Unavailable("it does not answer".into()));
         let told = tokio::select! {
             biased;
-            told = telling => told.unwrap_or_else(|_| Err(gone()))?,
-            () = self.0.clock.sleep_until(self.0.clock.now() + STORE_WITHIN) => return Err(gone()),
+            told = telling => told.unwrap_or_else(|_| Err(gone())),
+            () = self.0.clock.sleep_until(self.0.clock.now() + STORE_WITHIN) => Err(gone()),
         };
-        if let Some(before) = before {
+        // Also when it was refused: then nothing came of it.
+        if let Some(before) = before
+            && !matches!(told, Err(ControlError::Unavailable(_)))
+        {
             self.0.untold.told(id, before);
         }
-        Ok(told)
+        told
     }
 
     /// Keeps an edge that the store could not be told. Whoever may not come is refused as ever.
@@ -111,6 +114,21 @@ impl Fleet {
 }
 
 impl Shared {
+    /// Lets a frozen worker go on before the books know: whoever changes it next writes that down first, and the edge
+    /// that the door tells now does at the latest.
+    pub(super) fn head_start(&self, id: &WorkerId, edge: Edge) -> Option<Standing> {
+        if self.cannot_write() {
+            return None;
+        }
+        let (believed, pending) = self.untold.go_ahead(id, edge, self.clock.now())?;
+        if !self.hands.thaw_at_once(id, &believed.spec) {
+            self.untold.told(id, pending);
+            return None;
+        }
+        // Not that it is awake: that is for the books to say.
+        Some(Standing { is_awake: false, ..standing(&believed.worker, believed.terms) })
+    }
+
     /// The worker as it was last known, if a connection may wake it as such. `why` there is no store to ask.
     fn may_wake(&self, id: &WorkerId, why: StoreError) -> Result<Believed, ControlError> {
         let believed = self.untold.believed(id).ok_or(ControlError::Unavailable(why))?;

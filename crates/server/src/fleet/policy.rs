@@ -206,6 +206,7 @@ impl Fleet {
     /// Has everybody judged again who was last judged under another policy. In the background, a batch at a
     /// time, so that a change for a hundred thousand workers keeps nobody waiting.
     pub(crate) fn apply_policy(&self) {
+        self.0.untold.policy_changed();
         self.0.notices.journal_advanced();
         let shared = Arc::clone(&self.0);
         self.0.tasks.spawn(async move {

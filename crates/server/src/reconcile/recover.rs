@@ -12,7 +12,7 @@ use std::time::Duration;
 use drowse_core::Timestamp;
 use drowse_core::event::Event;
 use drowse_core::id::WorkerId;
-use drowse_core::status::StatusKind;
+use drowse_core::status::{StatusKind, WakeCause};
 use drowse_store::{Lane, Store, StoreError};
 
 use crate::fleet::{ControlError, Fleet};
@@ -49,6 +49,7 @@ impl Shared {
         self.flush().await?;
         // The file may say something else than it did in the former life.
         self.db.tx("reload", Lane::Ordinary, |tx| tx.bump_policy_epoch()).await?;
+        self.catch_up_with_doors().await;
         for status in INTERRUPTED {
             for id in self.all_with(status).await? {
                 let shared = Arc::clone(self);
@@ -65,6 +66,33 @@ impl Shared {
             Fleet(shared).apply_policy();
         });
         Ok(())
+    }
+
+    /// What the doors of a former life had let go on, and the books were not told, is wanted by now: else it would be
+    /// found awake and taken for somebody else's doing.
+    async fn catch_up_with_doors(self: &Arc<Self>) {
+        let Some(path) = &self.head_starts else { return };
+        let left = match self.untold.note_in(path) {
+            Ok(left) => left,
+            Err(error) => {
+                tracing::warn!(file = %path.display(), %error, "cannot be used: whoever comes waits for the books");
+                return;
+            }
+        };
+        for (id, generation) in left {
+            let wanted = self.change("head-start", Lane::Wake, &id, move |change| {
+                if change.worker().generation == generation {
+                    change.apply(&Event::WakeRequested { cause: WakeCause::Connection })?;
+                }
+                Ok(())
+            });
+            if let Err(error @ ControlError::Unavailable(_)) = wanted.await {
+                // It stays noted for the next start, and is found awake in this one.
+                tracing::warn!(worker = %id, %error, "that it was let go on cannot be written down");
+                return;
+            }
+        }
+        self.untold.forget_former();
     }
 
     /// Has everybody with a status looked at now, a few at a time.

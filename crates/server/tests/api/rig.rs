@@ -101,6 +101,7 @@ impl Rig {
             file: FileLayers { policy: PolicyBook::new(vec![global]), exemptions: Vec::new() },
             brake: BrakeTerms::default(),
             checks_at_once: CHECKS_AT_ONCE,
+            head_starts: None,
         });
         let parts = ApiParts { fleet, chance: Chance::system(), scratch: folder.path().to_owned(), limits };
         let state = ApiState::new(parts);

@@ -141,6 +141,7 @@ impl Bench {
             file: FileLayers { policy: PolicyBook::new(self.layers.clone()), exemptions: Vec::new() },
             brake: BrakeTerms::default(),
             checks_at_once: CHECKS_AT_ONCE,
+            head_starts: None,
         });
         let reconciler = Reconciler::new(&fleet);
         let next = self.clock.now();

@@ -118,6 +118,7 @@ pub(super) fn fleet(
         file: settings.layers(),
         brake: settings.config.brake,
         checks_at_once: CHECKS_AT_ONCE,
+        head_starts: Some(folder.path().join("head-starts")),
     });
     fleet.keep_history_for(settings.config.journal.keep);
     Ok((fleet, freezer))
