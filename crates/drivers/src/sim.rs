@@ -343,6 +343,18 @@ impl Driver for Sim {
         Box::pin(self.act(worker, Op::Thaw, None, within))
     }
 
+    fn thaw_at_once(&self, worker: &WorkerId) -> bool {
+        let mut world = self.lock();
+        let is_frozen = world.unit(worker).is_ok_and(|unit| unit.power == Power::Paused);
+        if !is_frozen || world.silence(worker).is_some() {
+            return false;
+        }
+        let now = world.now;
+        world.schedule(now, worker, Change::Thawed);
+        world.advance(now);
+        true
+    }
+
     fn start<'a>(&'a self, worker: &'a WorkerId, within: Duration) -> Answer<'a, Acted> {
         Box::pin(self.act(worker, Op::Start, None, within))
     }

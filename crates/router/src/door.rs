@@ -103,6 +103,8 @@ impl Waiter {
 #[derive(Debug)]
 pub(crate) enum Arrived {
     Passed(Pass),
+    /// They pass ahead of the books. The keeper has to look, which the caller sees to: see `pump/late.rs`.
+    Ahead(Pass),
     Waits(Ticket),
     Turned(Turned),
 }
@@ -257,6 +259,10 @@ impl Door {
         let visitor = Visitor { from, target: target.clone(), may_wake, wait_for, who: Waiter::Task(tell) };
         match self.arrive(visitor, router.now()) {
             Arrived::Passed(pass) => Knocked::Passed(pass),
+            Arrived::Ahead(pass) => {
+                self.poke();
+                Knocked::Passed(pass)
+            }
             Arrived::Turned(why) => Knocked::Turned(why),
             Arrived::Waits(ticket) => Knocked::Waits(Waits { door: Arc::clone(self), ticket, told }),
         }
@@ -278,11 +284,13 @@ impl Door {
                 if let Some(evicted) = evicted {
                     self.turn_away(evicted, Turned::QueueFull);
                 }
-                let ahead = is_news.then(|| self.head_start(ticket)).flatten();
                 if is_news {
+                    if let Some(pass) = self.head_start(ticket) {
+                        return Arrived::Ahead(pass);
+                    }
                     self.poke();
                 }
-                ahead.map_or(Arrived::Waits(ticket), Arrived::Passed)
+                Arrived::Waits(ticket)
             }
         }
     }

@@ -9,6 +9,7 @@
 
 mod accept;
 mod conn;
+mod late;
 mod mailbox;
 mod pipes;
 mod post;
@@ -38,6 +39,7 @@ use crate::router::{Inside, Now};
 use crate::turned::Turned;
 pub(crate) use conn::Key;
 use conn::{Came, Phase, Side, Watch, Went};
+use late::{Late, Patience};
 pub(crate) use mailbox::{Adopted, Letter, Mailbox, With};
 use slots::{Slots, Token};
 use way::Kit;
@@ -70,6 +72,7 @@ pub(crate) struct Pump {
     kit: Kit,
     /// Connections that could go on.
     busy: Vec<u32>,
+    late: Vec<Late>,
     /// The time, as of the last return from `epoll_wait`.
     now: Timestamp,
     is_valid: bool,
@@ -90,6 +93,7 @@ impl Pump {
             conns: Slots::default(),
             kit: Kit::new((PIPES / pumps.max(1)).max(1)),
             busy: Vec::new(),
+            late: Vec::new(),
             now,
             is_valid: true,
             sweep_at: now,
@@ -102,6 +106,10 @@ impl Pump {
         loop {
             events.clear();
             let timeout = self.timeout();
+            if self.patience() == Patience::None {
+                // Whoever is looked for may be in line behind this thread.
+                std::thread::yield_now();
+            }
             match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), timeout.as_ref()) {
                 Ok(_) | Err(Errno::INTR) => {}
                 // The descriptor and the buffer are ours: there is nothing else that it could say.
@@ -123,8 +131,9 @@ impl Pump {
                     self.go_on(slot);
                 }
             }
+            self.catch_up();
             if has_letters && self.read_letters() {
-                return;
+                return self.catch_up_at_last();
             }
             if self.now >= self.sweep_at {
                 self.sweep();
@@ -135,8 +144,12 @@ impl Pump {
 
     /// How long to wait for something to happen.
     fn timeout(&self) -> Option<Timespec> {
-        if !self.busy.is_empty() {
+        let patience = self.patience();
+        if !self.busy.is_empty() || patience == Patience::None {
             return Some(Timespec { tv_sec: 0, tv_nsec: 0 });
+        }
+        if let Patience::Until(until) = patience {
+            return Timespec::try_from(until.min(self.sweep_at).since(self.now)).ok();
         }
         if self.conns.is_empty() && self.resting.is_empty() {
             return None;
@@ -165,6 +178,7 @@ impl Pump {
 
     /// Something happened to a socket.
     fn happened(&mut self, slot: u32, side: Side, flags: EventFlags) {
+        self.note_answer(slot, side);
         let Some(conn) = self.conns.get_mut(slot) else { return };
         conn.note(side, flags);
         match conn.phase {
@@ -261,6 +275,10 @@ impl Pump {
         };
         match door.arrive(visitor, self.now) {
             Arrived::Passed(pass) => self.passed(key, Admitted::Counted(pass)),
+            Arrived::Ahead(pass) => {
+                self.be_late(key, door);
+                self.passed(key, Admitted::Counted(pass));
+            }
             Arrived::Turned(why) => self.turn_away(slot, why),
             Arrived::Waits(ticket) => {
                 match &mut conn.phase {

@@ -346,7 +346,7 @@ impl Shared {
 
     /// What follows a commit.
     pub(crate) fn committed(self: &Arc<Self>, changed: Changed) -> Worker {
-        self.untold.know(&changed.worker);
+        self.untold.know(&changed.worker, changed.at);
         if let Some(ahead) = changed.ahead {
             self.untold.told(&changed.worker.id, ahead);
         }

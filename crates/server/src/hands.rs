@@ -109,8 +109,8 @@ impl Hands {
     }
 
     /// Has a worker that its driver knows go on, if that takes no waiting.
-    pub(crate) fn thaw_at_once(&self, id: &WorkerId, spec: &WorkerSpec) -> bool {
-        let Ok(driver) = self.find(spec) else { return false };
+    pub(crate) fn thaw_at_once(&self, id: &WorkerId, kind: DriverKind) -> bool {
+        let Some(driver) = self.drivers.0.get(&kind) else { return false };
         if !self.adopted().contains(id) || self.crash.dies_at(CrashPoint::BeforeCall("head-start")) {
             return false;
         }

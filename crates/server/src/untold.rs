@@ -21,10 +21,11 @@ use drowse_core::Timestamp;
 use drowse_core::effect::Effect;
 use drowse_core::event::Event;
 use drowse_core::id::{Generation, WorkerId};
-use drowse_core::status::WakeCause;
+use drowse_core::signal::DriverKind;
+use drowse_core::status::{StatusKind, WakeCause};
 use drowse_core::step;
 use drowse_core::worker::Worker;
-use drowse_wire::control::Edge;
+use drowse_wire::control::{Edge, Standing};
 
 use self::notes::Notes;
 use crate::fleet::Terms;
@@ -83,8 +84,31 @@ pub(crate) struct Believed {
     pub(crate) worker: Worker,
     pub(crate) spec: WorkerSpec,
     pub(crate) terms: Terms,
-    /// The policy has been changed since, or the worker may have been.
-    is_outdated: bool,
+    /// Whether a thaw is what the rules would answer somebody with who comes now.
+    is_thawed_by_a_visit: bool,
+}
+
+impl Believed {
+    fn new(worker: &Worker, spec: &WorkerSpec, terms: Terms, now: Timestamp) -> Self {
+        let is_thawed_by_a_visit = is_thawed_by_a_visit(worker, now);
+        Self { worker: worker.clone(), spec: spec.clone(), terms, is_thawed_by_a_visit }
+    }
+}
+
+/// Asked when a worker is brought up to date and not when somebody comes, who would wait for the answer.
+fn is_thawed_by_a_visit(worker: &Worker, now: Timestamp) -> bool {
+    let event = Event::WakeRequested { cause: WakeCause::Connection };
+    worker.status.kind() == StatusKind::Paused
+        && step(worker, &event, now)
+            .is_ok_and(|step| step.effects.iter().any(|effect| matches!(effect, Effect::Thaw { .. })))
+}
+
+/// Somebody goes on ahead of the books.
+#[derive(Debug)]
+pub(crate) struct Ahead {
+    pub(crate) pending: Pending,
+    pub(crate) driver: DriverKind,
+    pub(crate) standing: Standing,
 }
 
 impl Untold {
@@ -106,28 +130,25 @@ impl Untold {
     }
 
     /// Gives whoever has come a head start, if a thaw is what the rules would answer them with: from here on they
-    /// are counted, and it is noted. The worker to be thawed; `None`: everything takes its ordinary course.
-    pub(crate) fn go_ahead(
-        &self,
-        worker: &WorkerId,
-        edge: Edge,
-        at: Timestamp,
-    ) -> Option<(Believed, Pending)> {
+    /// are counted, and it is noted. `None`: everything takes its ordinary course.
+    pub(crate) fn go_ahead(&self, worker: &WorkerId, edge: Edge, at: Timestamp) -> Option<Ahead> {
         let edges = &mut *lock(&self.edges);
         if edges.open.contains_key(worker) || edges.pending.contains_key(worker) {
             return None;
         }
-        // Under the lock: what is believed is brought up to date before a row is closed again.
-        let believed = self.believed(worker).filter(|believed| !believed.is_outdated)?;
-        let event = Event::WakeRequested { cause: WakeCause::Connection };
-        let woken = step(&believed.worker, &event, at).ok()?;
-        if !woken.effects.iter().any(|effect| matches!(effect, Effect::Thaw { .. })) {
-            return None;
-        }
+        // Under the other lock too: what is believed is brought up to date before a row is closed again.
+        let known = lock(&self.believed);
+        let believed = known.get(worker).filter(|believed| believed.is_thawed_by_a_visit)?;
         edges.notes.as_mut()?.add(worker, believed.worker.generation).ok()?;
         let pending = Pending { edge, at, has_woken: true, is_ahead: true };
         edges.pending.insert(worker.clone(), pending);
-        Some((believed, pending))
+        // Not that it is awake: that is for the books to say.
+        let standing = Standing {
+            is_awake: false,
+            boot: believed.worker.boot.clone(),
+            connection_idle: believed.terms.connection_idle,
+        };
+        Some(Ahead { pending, driver: believed.worker.driver, standing })
     }
 
     /// A worker's row is open to be changed. With what has to be written down first.
@@ -185,33 +206,36 @@ impl Untold {
     }
 
     /// A worker was read from the store.
-    pub(crate) fn believe(&self, worker: &Worker, spec: &WorkerSpec, terms: Terms) {
-        if worker.is_routed {
-            let believed =
-                Believed { worker: worker.clone(), spec: spec.clone(), terms, is_outdated: false };
-            lock(&self.believed).insert(worker.id.clone(), believed);
+    pub(crate) fn believe(&self, worker: &Worker, spec: &WorkerSpec, terms: Terms, now: Timestamp) {
+        if !worker.is_routed {
+            return;
+        }
+        let mut known = lock(&self.believed);
+        // A check may have read it before a change that has been told of since.
+        if known.get(&worker.id).is_none_or(|known| known.worker.generation <= worker.generation) {
+            known.insert(worker.id.clone(), Believed::new(worker, spec, terms, now));
         }
     }
 
     /// A worker was changed in the store.
-    pub(crate) fn know(&self, worker: &Worker) {
+    pub(crate) fn know(&self, worker: &Worker, now: Timestamp) {
         if let Some(believed) = lock(&self.believed).get_mut(&worker.id) {
             believed.worker.clone_from(worker);
-            believed.is_outdated = false;
+            believed.is_thawed_by_a_visit = is_thawed_by_a_visit(worker, now);
         }
     }
 
     /// It may have been changed, or not: until it is looked at again, nobody gets a head start on it.
     pub(crate) fn doubt(&self, worker: &WorkerId) {
         if let Some(believed) = lock(&self.believed).get_mut(worker) {
-            believed.is_outdated = true;
+            believed.is_thawed_by_a_visit = false;
         }
     }
 
     /// The policy was changed: until a worker is looked at again, nobody knows what it says of it.
     pub(crate) fn policy_changed(&self) {
         for believed in lock(&self.believed).values_mut() {
-            believed.is_outdated = true;
+            believed.is_thawed_by_a_visit = false;
         }
     }
 

@@ -6,6 +6,7 @@ mod reconcile {
     mod bench;
     mod brake;
     mod driver;
+    mod head_start;
     mod holds;
     mod idle;
     mod journal;

@@ -120,13 +120,12 @@ impl Shared {
         if self.cannot_write() {
             return None;
         }
-        let (believed, pending) = self.untold.go_ahead(id, edge, self.clock.now())?;
-        if !self.hands.thaw_at_once(id, &believed.spec) {
-            self.untold.told(id, pending);
-            return None;
+        let ahead = self.untold.go_ahead(id, edge, self.clock.now())?;
+        if self.hands.thaw_at_once(id, ahead.driver) {
+            return Some(ahead.standing);
         }
-        // Not that it is awake: that is for the books to say.
-        Some(Standing { is_awake: false, ..standing(&believed.worker, believed.terms) })
+        self.untold.told(id, ahead.pending);
+        None
     }
 
     /// The worker as it was last known, if a connection may wake it as such. `why` there is no store to ask.

@@ -109,7 +109,7 @@ impl Shared {
         let spec: WorkerSpec = serde_json::from_value(picture.record.spec.clone())
             .map_err(|error| ControlError::invalid("spec", error.to_string()))?;
         let terms = Terms { connection_idle: picture.resolved.policy.connection_idle };
-        self.untold.believe(&picture.worker, &spec, terms);
+        self.untold.believe(&picture.worker, &spec, terms, began_at);
         match picture.worker.status.kind() {
             StatusKind::Pausing | StatusKind::Waking | StatusKind::Stopping | StatusKind::Terminating => {
                 return self.check_transition(claimed, &picture, &spec).await;

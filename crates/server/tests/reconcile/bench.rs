@@ -141,7 +141,7 @@ impl Bench {
             file: FileLayers { policy: PolicyBook::new(self.layers.clone()), exemptions: Vec::new() },
             brake: BrakeTerms::default(),
             checks_at_once: CHECKS_AT_ONCE,
-            head_starts: None,
+            head_starts: Some(self.folder.path().join("head-starts")),
         });
         let reconciler = Reconciler::new(&fleet);
         let next = self.clock.now();

@@ -72,6 +72,10 @@ impl Driver for Scripted {
         self.sim.thaw(worker, within)
     }
 
+    fn thaw_at_once(&self, worker: &WorkerId) -> bool {
+        self.sim.thaw_at_once(worker)
+    }
+
     fn start<'a>(&'a self, worker: &'a WorkerId, within: Duration) -> Answer<'a, Acted> {
         self.sim.start(worker, within)
     }

@@ -15,6 +15,7 @@ use drowse_core::status::{Status, StatusKind};
 use drowse_core::worker::Power;
 use drowse_drivers::sim::{self, Change, Load, Manner, OnTerm, Op, Silence, Span, Takes};
 use drowse_server::fleet::{EventFilterOwned, LeaseAsked, Order, PolicyChange};
+use drowse_wire::control::Control as _;
 use tokio::task::JoinHandle;
 
 use super::bench::{Bench, START, edge, global};
@@ -239,6 +240,10 @@ impl Life {
         let now = self.bench.now();
         let (fleet, id) = (self.bench.fleet(), self.subjects[index].id.clone());
         let is_open = self.subjects[index].connected_since.is_some();
+        if !is_open && self.dice.one_in(2) {
+            // As a door does it that may: before the edge is told, and whatever becomes of that.
+            let _ = fleet.head_start(&id, edge(1));
+        }
         let told =
             self.bench.run(async move { fleet.connections(&id, edge(u64::from(!is_open))).await.is_ok() });
         if told != Some(true) {

@@ -59,9 +59,14 @@ impl Act {
             Act::Resume => {
                 &["resume:after-commit", "thaw:before-call", "thaw:after-call", "answer:after-commit"]
             }
-            Act::Wake => {
-                &["connections:after-commit", "thaw:before-call", "thaw:after-call", "answer:after-commit"]
-            }
+            Act::Wake => &[
+                "head-start:before-call",
+                "head-start:after-call",
+                "connections:after-commit",
+                "thaw:before-call",
+                "thaw:after-call",
+                "answer:after-commit",
+            ],
             Act::Stop | Act::StopFrozen => {
                 &["stop:before-commit", "stop:before-call", "stop:after-call", "answer:after-commit"]
             }
