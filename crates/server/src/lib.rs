@@ -6,7 +6,8 @@
 //! - [`clock`], [`tasks`], [`crash`]: what is injected, so that a test can stop time and let the program die
 //!
 //! What must stay true: a status changes only in `change`, in a transaction that has locked the worker's row;
-//! drivers are asked only after the commit that says so.
+//! drivers are asked only after the commit that says so, but for the one word that gives a visitor a head start, which is
+//! noted first.
 
 #![forbid(unsafe_code)]
 

@@ -7,7 +7,8 @@
 //! What must stay true:
 //! - only the edges of a worker's count are told, 0 → some and some → 0, each with an epoch that grows, so that
 //!   a release that was delayed on its way cannot undo a newer hold;
-//! - a connection is told before the worker is asked for, and counts from the moment the answer is there;
+//! - a connection is told before the worker is asked for, and counts from the moment the answer is there; where a
+//!   [head start](Control::head_start) is given, it counts from there;
 //! - past [`Control::valid_until`] what was told holds nothing any more: nothing is forwarded until it has been
 //!   told again.
 
