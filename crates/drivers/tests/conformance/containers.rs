@@ -236,6 +236,24 @@ pub(crate) async fn a_hook_is_run_in_the_container_and_needs_it_to_run(rig: &mut
     assert!(matches!(refused, Err(Error::Refused { .. })), "{refused:?}");
 }
 
+/// What it leaves behind holds its output open, says nothing or does not stop talking: its own code counts.
+pub(crate) async fn a_hook_that_leaves_a_child_behind_ends_with_its_own_code(rig: &mut Rig) {
+    let worker = rig.running("web", Workload::Counts).await;
+    for (script, code, output) in [
+        ("sleep 1000 & exit 0", 0, ""),
+        ("sleep 1000 & exit 3", 3, ""),
+        ("sleep 1000 & echo no; exit 4", 4, "no"),
+        ("(while :; do sleep 1; done) & exec >&- 2>&-; exit 5", 5, ""),
+        ("echo last words; exit 6", 6, "last words"),
+    ] {
+        let command = ["/bin/sh", "-c", script].map(String::from);
+        let hook = Hook { name: "before_pause", command: &command };
+        let end = rig.driver().run_hook(&worker, hook, LONG).await;
+        let end = end.unwrap_or_else(|error| panic!("{script}: {error}"));
+        assert_eq!((end.code, end.output.as_str()), (code, output), "{script}");
+    }
+}
+
 /// Children count, wherever they run; what others use does not.
 pub(crate) async fn what_it_uses_is_measured(rig: &mut Rig) {
     let quiet = rig.running("quiet", Workload::ExitsWhenTold).await;

@@ -94,6 +94,7 @@ conforms!(docker_containers, Kind::Docker, containers:
     what_was_frozen_is_known_after_a_restart
     a_hook_that_does_not_end_is_killed
     a_hook_is_run_in_the_container_and_needs_it_to_run
+    a_hook_that_leaves_a_child_behind_ends_with_its_own_code
     what_it_uses_is_measured
     bytes_are_counted_both_ways_and_not_on_loopback
     files_in_it_are_seen_and_people_in_it_are_told
