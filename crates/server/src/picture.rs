@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use drowse_core::Timestamp;
 use drowse_core::evidence::Read;
-use drowse_core::hold::{Hold, HoldKind};
+use drowse_core::hold::{Hold, HoldKind, KeepAlive};
 use drowse_core::id::WorkerId;
 use drowse_core::policy::exemption::Exempt;
 use drowse_core::reason::IdlePolicy;
@@ -21,17 +21,6 @@ use crate::policies::{Book, Policies, Resolved};
 
 /// For how long after a router fell silent its connections may still be there.
 const ROUTER_LOST_FOR: Duration = Duration::from_mins(1);
-
-/// What a look for a keep-alive file came to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum KeepAlive {
-    /// Nobody looked, or nobody could.
-    NotLooked,
-    /// There is none that still counts.
-    Absent,
-    /// There is one.
-    Holds(Hold),
-}
 
 /// A worker and what is known about it.
 #[derive(Clone, Debug)]
@@ -116,12 +105,10 @@ impl Picture {
     }
 
     /// It was looked for its keep-alive file, and this was found: it counts from now on.
-    pub(crate) fn is_kept_alive(&mut self, found: Option<Hold>) {
-        let is_file = |hold: &Hold| hold.kind == HoldKind::KeepAliveFile;
-        self.kept_alive_before = self.holds.iter().find(|hold| is_file(hold)).cloned();
-        self.holds.retain(|hold| !is_file(hold));
-        self.holds.extend(found.clone());
-        self.keep_alive = found.map_or(KeepAlive::Absent, KeepAlive::Holds);
+    pub(crate) fn is_kept_alive(&mut self, found: KeepAlive) {
+        self.kept_alive_before = self.holds.iter().find(|hold| hold.kind == HoldKind::KeepAliveFile).cloned();
+        found.amend(&mut self.holds);
+        self.keep_alive = found;
     }
 
     /// How often the worker is looked at.

@@ -130,7 +130,7 @@ impl Shared {
         }
         self.write_notes(change, &notes);
         write_history(change, picture, verdict)?;
-        keep_alive::write(change, picture)?;
+        keep_alive::write(change, picture.kept_alive_before.as_ref(), &picture.keep_alive)?;
         let mut held = change.locked.held()?;
         // After a stall of ours leases get their time again before any of them ends.
         if !self.is_stalled(change.now) {

@@ -383,7 +383,7 @@ fn is_news(worker: &Worker, seen: &Seen) -> bool {
 }
 
 /// Whether a worker of this kind comes into being by our start; the others are made elsewhere and found here.
-const fn is_made_by_us(driver: DriverKind) -> bool {
+pub(super) const fn is_made_by_us(driver: DriverKind) -> bool {
     match driver {
         DriverKind::Process | DriverKind::Qemu | DriverKind::Sim => true,
         DriverKind::Docker | DriverKind::Ec2 => false,

@@ -7,6 +7,8 @@ use crate::up::running::{Api, Folder, Up, until};
 
 /// Sleeps, and hears SIGTERM.
 pub(crate) const SLEEPS: &str = "sleep 100000";
+/// What makes one sleep by being stopped.
+pub(crate) const COMPOSE: (&str, &str) = ("com.docker.compose.project", "shop");
 /// Uses a processor.
 pub(crate) const BURNS: &str = "while :; do :; done";
 

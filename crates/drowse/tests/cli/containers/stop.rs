@@ -1,6 +1,6 @@
 //! Stops: with grace by type, after a limit, and told before.
 
-use super::stage::{BURNS, SLEEPS, Stage, events};
+use super::stage::{BURNS, COMPOSE, SLEEPS, Stage, events};
 use crate::up::running::until;
 
 const STUBBORN: &str = "trap 'echo heard >> /workspace/heard' TERM; while :; do sleep 0.1; done";
@@ -8,11 +8,10 @@ const STUBBORN: &str = "trap 'echo heard >> /workspace/heard' TERM; while :; do 
 #[test]
 fn what_ignores_its_stop_signal_is_killed_after_the_grace_of_its_type_and_that_is_journalled() {
     let stage = Stage::new("[policy]\nidle_timeout = \"2s\"\n[policy.type.compose]\ngrace = \"2s\"\n");
-    let compose = ("com.docker.compose.project", "shop");
     // Its own sleep between looks is a little use, far below any threshold of people.
     let calm = ("drowse.policy.signals.cpu.active_above", "50%");
-    stage.run("stubborn", &[compose, calm], STUBBORN);
-    stage.run("polite", &[compose], SLEEPS);
+    stage.run("stubborn", &[COMPOSE, calm], STUBBORN);
+    stage.run("polite", &[COMPOSE], SLEEPS);
     let mut up = stage.up();
     let api = stage.folder.api(&up);
     stage.wait_until("stubborn", "exited");
