@@ -117,6 +117,7 @@ impl<'t> Change<'t> {
             | Effect::Start { .. }
             | Effect::Terminate { .. }
             | Effect::RunAfterResume
+            | Effect::AnnounceSleep { .. }
             | Effect::Snooze { .. }
             | Effect::EndHolds
             | Effect::EndLeasedTime => None,
@@ -226,7 +227,8 @@ impl<'t> Change<'t> {
             | Effect::Stop { .. }
             | Effect::Start { .. }
             | Effect::Terminate { .. }
-            | Effect::RunAfterResume => {
+            | Effect::RunAfterResume
+            | Effect::AnnounceSleep { .. } => {
                 self.effects.push(effect);
                 Ok(())
             }

@@ -1,5 +1,6 @@
 //! Everything that a verdict about one worker looks at, read at one instant.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -41,6 +42,8 @@ pub(crate) struct Picture {
     pub(crate) checked_before: Option<Timestamp>,
     /// What its counters showed in this check, to be kept if the check is.
     pub(crate) totals: Totals,
+    /// Why signals could not be read in the check before.
+    pub(crate) problems_before: BTreeMap<Signal, String>,
     /// What was found of its keep-alive file.
     pub(crate) keep_alive: KeepAlive,
     /// What was known of it.
@@ -92,6 +95,7 @@ impl Picture {
             is_braked: brake.is_engaged(),
             can_scale_down: false,
             totals: Totals::default(),
+            problems_before: BTreeMap::new(),
             keep_alive: KeepAlive::NotLooked,
             kept_alive_before: None,
             arrivals: view.arrivals(&id)?,
@@ -100,6 +104,7 @@ impl Picture {
             record,
         };
         picture.checked_before = picture.checked.evidence.last_check_at;
+        picture.problems_before.clone_from(&picture.checked.problems);
         picture.take_arrivals(now);
         Ok(picture)
     }
@@ -200,7 +205,18 @@ impl Picture {
     pub(crate) fn told(&self, verdict: &Verdict, is_told: impl Fn(&v1::Setting) -> bool) -> v1::Explanation {
         let Resolved { policy, provenance, settings } = &*self.resolved;
         let settings = v1::settings(policy, settings, provenance).into_iter().filter(is_told).collect();
-        v1::Explanation::of(&self.worker.id, &self.explain(verdict), settings)
+        let mut told = v1::Explanation::of(&self.worker.id, &self.explain(verdict), settings);
+        told.memory_bytes = self.checked.memory_bytes;
+        self.tell_problems(&mut told.signals);
+        told
+    }
+
+    /// Adds to readings why they could not be taken.
+    pub(crate) fn tell_problems(&self, readings: &mut [v1::Reading]) {
+        for reading in readings {
+            let signal = Signal::from_code(&reading.signal);
+            reading.problem = signal.and_then(|signal| self.checked.problems.get(&signal)).cloned();
+        }
     }
 
     /// Whether all that is unknown about it is what has only begun to be read.

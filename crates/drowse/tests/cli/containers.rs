@@ -3,8 +3,12 @@
 
 #[path = "../../../drivers/tests/conformance/engine.rs"]
 mod engine;
+#[path = "containers/exempt.rs"]
+mod exempt;
 #[path = "containers/found.rs"]
 mod found;
+#[path = "containers/gpu.rs"]
+mod gpu;
 #[path = "containers/holds.rs"]
 mod holds;
 #[path = "containers/idle.rs"]
@@ -13,5 +17,10 @@ mod idle;
 mod late;
 #[path = "containers/stage.rs"]
 mod stage;
+#[path = "../../../sensors/tests/gpu/stand_in.rs"]
+#[expect(dead_code, reason = "what the tests of the sensor do with it")]
+mod stand_in;
 #[path = "containers/stop.rs"]
 mod stop;
+#[path = "containers/streak.rs"]
+mod streak;

@@ -102,6 +102,7 @@ impl Shared {
         match effect {
             Effect::RunBeforePause { intent, .. } => self.before_pause(&job, intent).await,
             Effect::RunAfterResume => self.after_resume(&job).await,
+            Effect::AnnounceSleep { stops_at } => self.announce_sleep(&job.subject, stops_at),
             Effect::Freeze { intent } => self.freeze(&job, intent).await,
             Effect::Thaw { intent } => self.wake_up(&job, intent, "thaw").await,
             Effect::Start { intent, not_before } => {
@@ -406,6 +407,7 @@ fn intent_of(effect: Effect) -> Option<IntentId> {
         | Effect::Start { intent, .. }
         | Effect::Terminate { intent } => Some(intent),
         Effect::RunAfterResume
+        | Effect::AnnounceSleep { .. }
         | Effect::Look { .. }
         | Effect::Snooze { .. }
         | Effect::EndHolds

@@ -30,6 +30,17 @@ impl Stage {
         Self { folder, engine }
     }
 
+    /// Writes a members file beside the configuration, or takes it away.
+    pub(crate) fn members(&self, group: &str, text: Option<&str>) {
+        let folder = self.folder.file("groups");
+        std::fs::create_dir_all(&folder).expect("the folder is ours");
+        let file = folder.join(format!("{group}.members"));
+        match text {
+            Some(text) => std::fs::write(file, text).expect("the folder is ours"),
+            None => std::fs::remove_file(file).expect("it was there"),
+        }
+    }
+
     /// Runs a container that asks to be looked after.
     pub(crate) fn run(&self, name: &str, labels: &[(&str, &str)], script: &str) {
         self.run_with(name, labels, &["--network", "none"], script);

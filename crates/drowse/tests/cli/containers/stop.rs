@@ -1,7 +1,7 @@
 //! Stops: with grace by type, after a limit, and told before.
 
 use super::stage::{BURNS, COMPOSE, SLEEPS, Stage, events};
-use crate::up::running::until;
+use crate::up::running::{free_port, until};
 
 const STUBBORN: &str = "trap 'echo heard >> /workspace/heard' TERM; while :; do sleep 0.1; done";
 
@@ -52,4 +52,35 @@ fn a_container_that_ran_for_long_enough_is_warned_and_stopped() {
     up.wait_for_all("job stopped");
     let warned = events(&api, "worker.warned");
     assert!(warned.iter().any(|event| event["data"]["kind"] == "max_runtime"), "{warned:?}");
+}
+
+/// Nobody warns before a freeze that a connection undoes. It is told in the container when it happens, with the time of
+/// the stop that follows, which is that stop's notice.
+#[test]
+fn a_routed_freeze_is_told_in_the_container_when_it_happens_with_the_time_of_its_stop() {
+    let stage = Stage::new("[policy]\nidle_timeout = \"2s\"\nstop_after = \"6s\"\n");
+    let (network, door) = (stage.engine.network(), free_port().to_string());
+    let labels = [("drowse.port", "80"), ("drowse.listen", door.as_str())];
+    stage.run_with("web", &labels, &["--network", network, "--tty"], "httpd -f -p 80 -h /workspace");
+    let mut up = stage.up();
+    let api = stage.folder.api(&up);
+    up.wait_for("web paused");
+    let paused = events(&api, "worker.paused");
+    let stops_at = paused[0]["data"]["stops_at"].as_str().expect("when it stops").to_owned();
+    until("it is delivered", || !events(&api, "worker.warning_delivered").is_empty());
+    let file = stage.folder.file("warning");
+    stage.engine.docker(&["cp", "web:/run/drowse-warning", file.to_str().unwrap()]);
+    let left = std::fs::read_to_string(&file).unwrap();
+    for told in [left, stage.engine.docker(&["logs", "web"])] {
+        for part in ["web is paused since", "Whoever connects wakes it", &stops_at, "drowse snooze web"] {
+            assert!(told.contains(part), "{part}: {told}");
+        }
+        assert!(!told.contains("is stopped") && !told.contains("was stopped"), "{told}");
+    }
+    assert!(events(&api, "worker.warned").is_empty(), "nobody was warned of what a connection undoes");
+    assert!(!up.told().contains("web stopped"), "{}", up.told());
+    up.wait_for("web stopped");
+    let stopped = events(&api, "worker.stopped");
+    let at = |text: &str| text.parse::<drowse_core::Timestamp>().expect("an instant");
+    assert!(at(stopped[0]["at"].as_str().expect("when")) >= at(&stops_at), "{stopped:?}");
 }
