@@ -102,6 +102,8 @@ conforms!(docker_containers, Kind::Docker, containers:
     what_it_uses_is_measured
     bytes_are_counted_both_ways_and_not_on_loopback
     files_in_it_are_seen_and_people_in_it_are_told
+    fifty_are_read_while_the_engine_hangs
+    the_edge_is_where_the_policy_puts_it
 );
 
 conforms!(docker_graphics, Kind::Docker, graphics:

@@ -1,6 +1,8 @@
 //! `drowse up` with a real Docker engine: who is found, who sleeps, who does not, and what becomes of it all when somebody
 //! else has a hand in it.
 
+#[path = "containers/edge.rs"]
+mod edge;
 #[path = "../../../drivers/tests/conformance/engine.rs"]
 mod engine;
 #[path = "containers/exempt.rs"]

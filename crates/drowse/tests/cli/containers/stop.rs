@@ -84,3 +84,21 @@ fn a_routed_freeze_is_told_in_the_container_when_it_happens_with_the_time_of_its
     let at = |text: &str| text.parse::<drowse_core::Timestamp>().expect("an instant");
     assert!(at(stopped[0]["at"].as_str().expect("when")) >= at(&stops_at), "{stopped:?}");
 }
+
+#[test]
+fn what_is_removed_while_it_is_being_stopped_or_frozen_is_gone() {
+    let stage = Stage::new("[policy]\nidle_timeout = \"2s\"\ngrace = \"1m\"\n");
+    let calm = ("drowse.policy.signals.cpu.active_above", "50%");
+    stage.run("stubborn", &[COMPOSE, calm], STUBBORN);
+    stage.run("frozen", &[], SLEEPS);
+    let mut up = stage.up();
+    let api = stage.folder.api(&up);
+    until("it is being stopped", || {
+        stage.engine.try_docker(&["exec", "stubborn", "cat", "/workspace/heard"]).is_ok()
+    });
+    stage.engine.docker(&["rm", "--force", "stubborn"]);
+    up.wait_for_all("frozen paused");
+    stage.engine.docker(&["rm", "--force", "frozen"]);
+    let gone = |name: &str| events(&api, "worker.terminated").iter().any(|event| event["worker_id"] == name);
+    until("both are gone", || gone("stubborn") && gone("frozen"));
+}
