@@ -24,6 +24,7 @@ mod rules {
     mod random;
     mod scenarios;
     mod schedules;
+    mod spared;
     mod telemetry;
     mod unknown;
     mod warnings;

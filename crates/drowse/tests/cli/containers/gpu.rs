@@ -1,6 +1,6 @@
 //! Graphics processors, played by the stand-in for NVIDIA's library: from a process to the sleep of its container.
 
-use super::stage::{SLEEPS, Stage, events, json};
+use super::stage::{BURNS, SLEEPS, Stage, events, json};
 use super::stand_in::{Kind, StandIn};
 use crate::up::running::{Api, until};
 
@@ -30,10 +30,13 @@ fn whose_processes_use_a_graphics_processor_stays_awake_and_its_neighbour_sleeps
     stage.run("trains", &[], "setsid sleep 99999 & sleep 100000");
     stage.run("rests", &[], SLEEPS);
     until("its child runs", || stage.engine.docker(&["top", "trains"]).contains("sleep 99999"));
+    // Its graphics processor is idle while data is loaded.
+    stage.run_with("loads", &[], &["--network", "none", "--cpus", "0.1"], BURNS);
     let listed = stage.engine.docker(&["top", "trains", "-eo", "pid,args"]);
     let child = listed.lines().find(|line| line.ends_with("sleep 99999")).expect("it runs");
     let child = child.split_whitespace().next().expect("a number");
-    let idle = format!("devices 1\nprocess 0 {child}\nprocess 0 {}\n", stage.pid("rests"));
+    let (rests, loads) = (stage.pid("rests"), stage.pid("loads"));
+    let idle = format!("devices 1\nprocess 0 {child}\nprocess 0 {rests}\nprocess 0 {loads}\n");
     library.follow(&format!("{idle}sample 0 {child} 500 40 0 0 0\n"));
     let mut up = stage.up();
     let api = stage.folder.api(&up);
@@ -41,6 +44,8 @@ fn whose_processes_use_a_graphics_processor_stays_awake_and_its_neighbour_sleeps
     stage.run("later", &[], SLEEPS);
     up.wait_for("later paused");
     assert_eq!(stage.state("trains"), "running", "{}", up.told());
+    assert_eq!(stage.state("loads"), "running", "{}", up.told());
+    assert_eq!(gpu(&api, "loads")["state"], "quiet");
     let read = gpu(&api, "trains");
     assert_eq!((&read["state"], read["value"].as_f64()), (&"active".into(), Some(40.0)), "{read}");
     // At its threshold it is quiet.

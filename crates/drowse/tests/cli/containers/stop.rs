@@ -1,6 +1,6 @@
 //! Stops: with grace by type, after a limit, and told before.
 
-use super::stage::{BURNS, COMPOSE, SLEEPS, Stage, events};
+use super::stage::{BURNS, COMPOSE, SLEEPS, Stage, events, json};
 use crate::up::running::{free_port, until};
 
 const STUBBORN: &str = "trap 'echo heard >> /workspace/heard' TERM; while :; do sleep 0.1; done";
@@ -101,4 +101,32 @@ fn what_is_removed_while_it_is_being_stopped_or_frozen_is_gone() {
     stage.engine.docker(&["rm", "--force", "frozen"]);
     let gone = |name: &str| events(&api, "worker.terminated").iter().any(|event| event["worker_id"] == name);
     until("both are gone", || gone("stubborn") && gone("frozen"));
+}
+
+/// Of its type before that of everybody, and of the file's type before that of the program.
+#[test]
+fn grace_follows_the_type_of_the_container() {
+    let stage = Stage::new("[policy]\ngrace = \"20s\"\n[policy.type.lab]\ngrace = \"7s\"\n");
+    stage.run("trains", &[("drowse.type", "gpu")], SLEEPS);
+    stage.run("edits", &[("devcontainer.local_folder", "/home/alice/shop")], SLEEPS);
+    stage.run("serves", &[COMPOSE], SLEEPS);
+    stage.run("plays", &[("drowse.type", "lab")], SLEEPS);
+    stage.run("plain", &[], SLEEPS);
+    let up = stage.up();
+    let api = stage.folder.api(&up);
+    for (name, grace, from) in [
+        ("trains", "1m", "type gpu (built-in)"),
+        ("edits", "30s", "type devcontainer (built-in)"),
+        ("serves", "45s", "type compose (built-in)"),
+        ("plays", "7s", "type lab"),
+        ("plain", "20s", "global"),
+    ] {
+        until("it is on the books", || {
+            api.send("GET", &format!("/api/v1/workers/{name}"), "").starts_with("HTTP/1.1 200 ")
+        });
+        let explained = json(&api, &format!("workers/{name}/explain"));
+        let policy = explained["policy"].as_array().expect("settings");
+        let found = policy.iter().find(|setting| setting["key"] == "grace").expect("a grace");
+        assert_eq!((&found["value"], &found["from"]), (&grace.into(), &from.into()), "{name}");
+    }
 }
