@@ -140,6 +140,11 @@ impl Counters {
         self.boot.as_ref()
     }
 
+    /// When the newest of them was read.
+    pub fn newest_at(&self) -> Option<Timestamp> {
+        self.of.values().map(|gauge| gauge.newer.at).max()
+    }
+
     /// What a total of this run that was read at that time is compared with.
     pub fn before(&self, boot: Option<&BootId>, signal: Signal, at: Timestamp, interval: Duration) -> Before {
         match self.of.get(&signal).filter(|_| self.boot.as_ref() == boot) {

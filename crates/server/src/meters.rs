@@ -29,9 +29,9 @@ impl Totals {
 pub(crate) struct Meters(Mutex<HashMap<WorkerId, Counters>>);
 
 impl Meters {
-    /// What this replica has read of a worker; `None`: nothing yet, and what is stored is from before.
-    pub(crate) fn of(&self, worker: &WorkerId) -> Option<Counters> {
-        lock(&self.0).get(worker).cloned()
+    /// What this replica has read of a worker. `None`: nothing, or another one has read it since; what is stored counts.
+    pub(crate) fn of(&self, worker: &WorkerId, stored: &Counters) -> Option<Counters> {
+        lock(&self.0).get(worker).filter(|own| own.newest_at() >= stored.newest_at()).cloned()
     }
 
     /// The check that led to these is written. Only then: the use that a dropped check saw is seen again by the next.

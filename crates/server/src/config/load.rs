@@ -76,7 +76,9 @@ fn missing(parsed: &Parsed, members: &[MembersFile], kept: &Path) -> Result<Vec<
     let is_named = |name: &str| parsed.config.groups.of(name).is_some();
     let layers = parsed.config.policy.layers().iter().filter(|layer| layer.level == Level::Group);
     let mut missing = Vec::new();
-    for group in layers.filter_map(|layer| layer.name.as_deref()).filter(|group| !is_there(group)) {
+    let is_plain = |group: &str| !group.contains('/');
+    let groups = layers.filter_map(|layer| layer.name.as_deref());
+    for group in groups.filter(|group| is_plain(group) && !is_there(group)) {
         let file = kept.join(format!("{group}.members"));
         let text = match read(&file) {
             Ok(text) => text,

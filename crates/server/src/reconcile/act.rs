@@ -65,7 +65,8 @@ impl Shared {
         }
         let mut notes = note(&mut picture, &verdict, now);
         let interval = picture.interval();
-        let counters = self.meters.of(&claimed.worker).unwrap_or_else(|| picture.checked.counters.clone());
+        let stored = &picture.checked.counters;
+        let counters = self.meters.of(&claimed.worker, stored).unwrap_or_else(|| stored.clone());
         let counters = counters.after(picture.totals.boot.as_ref(), picture.totals.iter(), interval);
         if is_running {
             picture.checked.counters = counters;

@@ -114,7 +114,7 @@ impl Shared {
             StatusKind::Pausing | StatusKind::Waking | StatusKind::Stopping | StatusKind::Terminating => {
                 return self.check_transition(claimed, &picture, &spec).await;
             }
-            StatusKind::Draining => return self.check_drain(claimed, &picture).await,
+            StatusKind::Draining => return self.check_drain(claimed, &picture, &spec).await,
             StatusKind::Terminated => {
                 self.finish(claimed, &picture, None).await?;
                 return Ok(None);

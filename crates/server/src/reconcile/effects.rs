@@ -113,10 +113,10 @@ impl Shared {
                 }
             }
             Effect::Stop { intent, mode, grace, thaw_first } => {
-                let look = self.last_look(&job).await;
-                if !self.may_act(&job, intent, look).await {
+                if !self.asked.contains(id, intent) && !self.passes_last_look(&job, intent).await {
                     return;
                 }
+                self.asked.insert(id, intent);
                 let within = job.within(self.clock.now());
                 let stop = Stop { intent, mode, grace, thaw_first };
                 let answer = self.hands.call("stop", job.driver.stop(id, stop, within)).await;

@@ -37,8 +37,7 @@ impl Shared {
         let mut look = None;
         // Somebody waits for it already: it is not frozen only to be thawed.
         if !matches!(job.subject.worker.status, Status::Pausing { wake: Some(_), .. }) {
-            let before = self.last_look(job).await;
-            if !self.may_act(job, intent, before).await {
+            if !self.passes_last_look(job, intent).await {
                 return;
             }
             let within = job.within(self.clock.now());

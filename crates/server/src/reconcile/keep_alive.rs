@@ -89,11 +89,8 @@ pub(super) fn write(
     Ok(())
 }
 
-/// Writes down one that was found too late for a check.
+/// Writes down what was found outside of a check.
 pub(super) fn write_late(change: &mut Change<'_>, found: &KeepAlive) -> Result<(), ControlError> {
-    if !matches!(found, KeepAlive::Holds(_)) {
-        return Ok(());
-    }
     let before = change.locked.holds(change.now)?;
     let before = before.iter().find(|hold| hold.kind == HoldKind::KeepAliveFile);
     write(change, before, found)

@@ -11,7 +11,7 @@ use drowse_core::id::IntentId;
 use drowse_core::machine::{Answer, LastLook};
 use drowse_core::step;
 use drowse_core::worker::Power;
-use drowse_drivers::Seen;
+use drowse_drivers::{Error, Seen};
 
 use super::check::is_made_by_us;
 use super::effects::Job;
@@ -21,17 +21,28 @@ use crate::fleet::ControlError;
 use crate::shared::Shared;
 
 impl Shared {
-    /// Which run there is, and its keep-alive file. `None`: it is nobody else's to start anew, or nobody can look at it,
-    /// and then whoever acts on it will find that out.
-    pub(super) async fn last_look(&self, job: &Job<'_>) -> Option<LastLook> {
+    /// Looks before the driver acts. False: it may not, and that has been dealt with.
+    pub(super) async fn passes_last_look(self: &Arc<Self>, job: &Job<'_>, intent: IntentId) -> bool {
+        // Nobody else starts these anew, and they have no files of their own.
         if is_made_by_us(job.subject.worker.driver) {
-            return None;
+            return true;
         }
-        let seen = self.hands.look(job.id, &job.subject.spec).await.ok()?;
-        Some(self.last_look_at(job, &seen).await)
+        match self.hands.look(job.id, &job.subject.spec).await {
+            Ok(seen) => {
+                let look = self.last_look_at(job, &seen).await;
+                self.may_act(job, intent, look).await
+            }
+            // Whoever cannot be looked at is not acted on; it is tried again until its deadline.
+            Err(error @ (Error::Unreachable { .. } | Error::TimedOut { .. })) => {
+                self.unanswered(job.id, &error).await;
+                false
+            }
+            // The driver says so again when it is asked to act.
+            Err(Error::Refused { .. } | Error::Gone | Error::Unsupported { .. }) => true,
+        }
     }
 
-    /// The same, when the run has just been seen.
+    /// Which run there is, which has just been seen, and its keep-alive file.
     pub(super) async fn last_look_at(&self, job: &Job<'_>, seen: &Seen) -> LastLook {
         let keep_alive = match seen.power {
             Power::Running | Power::Paused => {
@@ -44,13 +55,7 @@ impl Shared {
     }
 
     /// Whether the driver may act after this look; if not, its sleep has been taken back.
-    pub(super) async fn may_act(
-        self: &Arc<Self>,
-        job: &Job<'_>,
-        intent: IntentId,
-        look: Option<LastLook>,
-    ) -> bool {
-        let Some(look) = look else { return true };
+    async fn may_act(self: &Arc<Self>, job: &Job<'_>, intent: IntentId, look: LastLook) -> bool {
         let event = Event::LookedAgain { intent, look: look.clone() };
         // Nothing is written for a look that changes nothing.
         let told = step(&job.subject.worker, &event, self.clock.now());

@@ -90,7 +90,7 @@ impl Shared {
             (Measure::Total(total), Signal::Cpu | Signal::Network) => {
                 let meter = if signal == Signal::Cpu { Meter::Cpu } else { Meter::Network };
                 let interval = picture.interval();
-                let kept = self.meters.of(&picture.worker.id);
+                let kept = self.meters.of(&picture.worker.id, &picture.checked.counters);
                 let counters = kept.as_ref().unwrap_or(&picture.checked.counters);
                 match counters.before(picture.totals.boot.as_ref(), signal, total.at, interval) {
                     Before::Total(before) if kept.is_none() => {

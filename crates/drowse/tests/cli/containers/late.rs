@@ -53,3 +53,30 @@ fn a_person_is_told_of_a_keep_alive_file_that_no_check_has_seen_yet() {
     assert!(order("stop", "{\"force\":true}").starts_with("HTTP/1.1 20"));
     up.wait_for("web stopped");
 }
+
+/// Whoever drains is deleted when nothing holds it any more, and a file that is touched meanwhile does.
+#[test]
+fn a_keep_alive_file_holds_a_container_that_drains() {
+    let stage = Stage::new("policy.idle_timeout = \"4s\"\npolicy.drain_timeout = \"1h\"");
+    stage.run("web", &[], SLEEPS);
+    let mut up = stage.up();
+    let api = stage.folder.api(&up);
+    up.wait_for("web running");
+    let order = |what: &str, body: &str| api.send("POST", &format!("/api/v1/workers/web/{what}"), body);
+    // Held by a lease at first, so that there is time to touch it.
+    let lease = api.send("PUT", "/api/v1/workers/web/leases/build", "{\"ttl\":\"1h\",\"reason\":\"build\"}");
+    assert!(lease.starts_with("HTTP/1.1 20"), "{lease}");
+    let drained = order("drain", "{}");
+    assert!(drained.starts_with("HTTP/1.1 20"), "{drained}");
+    up.wait_for("web draining");
+    stage.engine.docker(&["exec", "web", "touch", "/workspace/.keep-alive"]);
+    api.send("DELETE", "/api/v1/workers/web/leases/build", "");
+    until("the file holds it", || {
+        let held = json(&api, "workers/web/holds").to_string();
+        held.contains("keep_alive_file") && !held.contains("lease")
+    });
+    assert_eq!(stage.state("web"), "running");
+    stage.engine.docker(&["exec", "web", "rm", "/workspace/.keep-alive"]);
+    up.wait_for("web gone");
+    stage.wait_until("web", "gone");
+}
