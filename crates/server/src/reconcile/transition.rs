@@ -111,10 +111,10 @@ impl Shared {
             keep_alive::write_late(change, &found)?;
             let holds = change.locked.holds(change.now)?;
             let is_held = !holds.is_empty() || found == KeepAlive::Unreadable;
-            let event = if !is_held {
-                Some(Event::Drained { generation })
-            } else {
+            let event = if is_held {
                 (change.now >= deadline).then_some(Event::DrainTimedOut { generation, is_held: true })
+            } else {
+                Some(Event::Drained { generation })
             };
             if let Some(event) = event {
                 match change.apply(&event) {

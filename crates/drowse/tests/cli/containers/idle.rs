@@ -27,9 +27,9 @@ fn only_those_sleep_whose_signals_are_all_quiet() {
     stage.run("later", &[], SLEEPS);
     up.wait_for("later paused");
     for busy in ["burner", "bursts", "forks", "server", "mover", "restarts"] {
-        let state = stage.state(busy);
-        let is_up = state == "running" || (busy == "restarts" && state == "restarting");
-        assert!(is_up, "{busy} is {state}\n{}", up.told());
+        let found = stage.state(busy);
+        let is_up = found == "running" || (busy == "restarts" && found == "restarting");
+        assert!(is_up, "{busy} is {found}\n{}", up.told());
         assert!(!up.told().contains(&format!("{busy} paused")), "{busy}\n{}", up.told());
     }
 }
