@@ -40,7 +40,10 @@ struct Program {
 const BENCHMARKS: &[Benchmark] = &[
     Benchmark {
         name: "containers",
-        by: By::Programs(&[Program { package: "drowse-sensors", target: "containers" }]),
+        by: By::Programs(&[
+            Program { package: "drowse-sensors", target: "containers" },
+            Program { package: "drowse-drivers", target: "docker" },
+        ]),
     },
     Benchmark { name: "core", by: By::Criterion { package: "drowse-core" } },
     Benchmark {

@@ -52,6 +52,11 @@ const PACKAGES: &[Package] = &[
         ],
         why: "a real engine for the docker driver; each test starts one of its own",
     },
+    Package {
+        name: "iproute2",
+        probe: &["/usr/sbin/ip", "-Version"],
+        why: "a wire to a container on which nobody else speaks",
+    },
     Package { name: "iptables", probe: &["/usr/sbin/iptables", "--version"], why: "the engine looks for it" },
     Package {
         name: "busybox-static",

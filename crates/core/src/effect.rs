@@ -26,6 +26,8 @@ pub enum Effect {
     Terminate { intent: IntentId },
     /// Run the `after_resume` hook.
     RunAfterResume,
+    /// Tell whoever sits in front of it that it is frozen, and when `stop_after` stops it.
+    AnnounceSleep { stops_at: Option<Timestamp> },
     /// Look at the driver, no sooner than `not_before`.
     Look { not_before: Timestamp },
     /// Protect it from automatic sleep until then.

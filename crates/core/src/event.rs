@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use crate::clock::Timestamp;
 use crate::hold::Hold;
 use crate::id::{BootId, Generation, IntentId};
-use crate::machine::Fence;
+use crate::machine::{Fence, LastLook};
 use crate::signal::Signal;
 use crate::status::WakeCause;
 use crate::worker::Power;
@@ -71,6 +71,8 @@ pub enum Event {
     HookPassed { intent: IntentId },
     /// The `before_pause` hook said no, or nothing.
     HookVetoed { intent: IntentId, message: String },
+    /// It was looked at once more, before it is stopped or when it is frozen.
+    LookedAgain { intent: IntentId, look: LastLook },
     /// The driver did what it was asked to do.
     DriverDone { intent: IntentId, exit_code: Option<i32> },
     /// The worker answers.

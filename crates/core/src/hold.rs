@@ -1,8 +1,9 @@
 //! Holds: reasons to stay awake, with a kind, an owner, a text and an end.
 
-use alloc::string::String;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
+use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -107,6 +108,46 @@ impl Hold {
     pub fn blocks(&self, by: &str, now: Timestamp) -> bool {
         let is_own = self.kind == HoldKind::KeepAwake && self.owner == by;
         self.kind.blocks_people() && self.is_live(now) && !is_own
+    }
+}
+
+/// What a look for a keep-alive file came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeepAlive {
+    /// There is nothing to look for, or no way to look into such a worker.
+    NotLooked,
+    /// There is none that still counts.
+    Absent,
+    /// Nobody can tell, and that is not the same.
+    Unreadable,
+    /// There is one.
+    Holds(Hold),
+}
+
+impl KeepAlive {
+    /// From the file at `path` that was last touched at that time, if there is one. One from the future was touched now.
+    pub fn of(path: &str, touched: Option<Timestamp>, max_age: Duration, now: Timestamp) -> Self {
+        let hold = touched.map(|at| at.min(now)).map(|since| Hold {
+            kind: HoldKind::KeepAliveFile,
+            owner: path.to_string(),
+            reason: "there is a keep-alive file in it".to_string(),
+            since,
+            until: Some(since + max_age),
+        });
+        hold.filter(|hold| hold.is_live(now)).map_or(KeepAlive::Absent, KeepAlive::Holds)
+    }
+
+    /// The holds of a worker once this was found: what was known of the file gives way to what is known now.
+    pub fn amend(&self, holds: &mut Vec<Hold>) {
+        match self {
+            KeepAlive::NotLooked | KeepAlive::Unreadable => {}
+            KeepAlive::Absent | KeepAlive::Holds(_) => {
+                holds.retain(|hold| hold.kind != HoldKind::KeepAliveFile);
+                if let KeepAlive::Holds(hold) = self {
+                    holds.push(hold.clone());
+                }
+            }
+        }
     }
 }
 

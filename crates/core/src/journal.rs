@@ -9,6 +9,7 @@ use core::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::clock::Timestamp;
 use crate::id::IntentId;
 use crate::reason::{PauseReason, ResumeReason};
 use crate::status::StatusKind;
@@ -20,7 +21,13 @@ pub enum Entry {
     /// A decision to put it to sleep was made.
     SleepIntended { intent: IntentId, reason: PauseReason, by: String, message: String, to: StatusKind },
     /// It is frozen.
-    Paused { reason: PauseReason, by: String },
+    Paused {
+        reason: PauseReason,
+        by: String,
+        /// When `stop_after` stops it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        stops_at: Option<Timestamp>,
+    },
     /// It is stopped.
     Stopped { reason: PauseReason, by: String, exit_code: Option<i32> },
     /// SIGTERM was not enough: exit code 137.
@@ -90,7 +97,7 @@ impl fmt::Display for Entry {
             Entry::SleepIntended { reason, by, to, .. } => {
                 format!("going to sleep ({to}): {reason}, by {by}")
             }
-            Entry::Paused { reason, by } => format!("paused: {reason}, by {by}"),
+            Entry::Paused { reason, by, .. } => format!("paused: {reason}, by {by}"),
             Entry::Stopped { reason, by, exit_code: Some(code) } => {
                 format!("stopped: {reason}, by {by}, exit code {code}")
             }

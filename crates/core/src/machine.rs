@@ -12,6 +12,7 @@ mod driver;
 mod end;
 mod exit;
 mod fence;
+mod last_look;
 mod observe;
 mod truth;
 mod wake;
@@ -21,6 +22,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 pub use fence::{Basis, Fence, Found, Judged};
+pub use last_look::LastLook;
 
 use crate::clock::Timestamp;
 use crate::effect::Effect;
@@ -74,6 +76,7 @@ pub fn step(worker: &Worker, event: &Event, now: Timestamp) -> Result<Step, Refu
         Event::ActivityArrived { by } => Ok(wake::activity_arrived(draft, *by)),
         Event::HookPassed { intent } => driver::hook_passed(draft, *intent),
         Event::HookVetoed { intent, message } => driver::hook_vetoed(draft, *intent, message),
+        Event::LookedAgain { intent, look } => last_look::looked_again(draft, *intent, look),
         Event::DriverDone { intent, exit_code } => driver::done(draft, *intent, *exit_code),
         Event::DriverReady { intent, boot, started_at } => {
             driver::ready(draft, *intent, boot.as_ref(), *started_at)

@@ -49,6 +49,17 @@ impl PauseReason {
         Self::ALL.into_iter().find(|reason| reason.code() == code)
     }
 
+    /// Whether it rests on what Drowse saw of one run, rather than on somebody's word about the worker.
+    pub const fn is_judged(self) -> bool {
+        match self {
+            PauseReason::IdleTimeout
+            | PauseReason::MaxRuntime
+            | PauseReason::ScaleDown
+            | PauseReason::Schedule => true,
+            PauseReason::Manual | PauseReason::External => false,
+        }
+    }
+
     /// Whether `stop_after` runs for a worker that was frozen for this reason.
     ///
     /// What a person or the outside froze waits for a person; only our own idle freezes sink deeper.

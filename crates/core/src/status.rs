@@ -46,6 +46,18 @@ impl Sleep {
     }
 }
 
+/// What a last look found that speaks against a sleep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Late {
+    /// A keep-alive file that was not there when it was judged.
+    KeepAliveFile,
+    /// Nobody can tell whether there is one.
+    Unreadable,
+    /// Another run than the one that was judged.
+    OtherRun,
+}
+
 /// What asks for a sleeping worker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -64,6 +76,8 @@ pub enum WakeCause {
     Activity,
     /// A hook said no.
     Veto,
+    /// What was found at the last moment.
+    LastLook { found: Late },
     /// Drowse came back and could not vouch for the pause it had begun.
     Recovery,
     /// It exited with an error.
@@ -83,6 +97,7 @@ impl WakeCause {
             | WakeCause::Resume { .. }
             | WakeCause::Activity
             | WakeCause::Veto
+            | WakeCause::LastLook { .. }
             | WakeCause::Recovery
             | WakeCause::Shutdown
             | WakeCause::Removal
@@ -98,6 +113,7 @@ impl WakeCause {
             WakeCause::Schedule => ResumeReason::Schedule,
             WakeCause::Activity
             | WakeCause::Veto
+            | WakeCause::LastLook { .. }
             | WakeCause::Recovery
             | WakeCause::Shutdown
             | WakeCause::Removal => ResumeReason::Undo,
@@ -114,6 +130,9 @@ impl WakeCause {
             WakeCause::Schedule => "schedule",
             WakeCause::Activity => "activity",
             WakeCause::Veto => "hook",
+            WakeCause::LastLook { found: Late::KeepAliveFile } => "keep-alive file",
+            WakeCause::LastLook { found: Late::Unreadable } => "keep-alive file that cannot be looked for",
+            WakeCause::LastLook { found: Late::OtherRun } => "restart",
             WakeCause::Recovery | WakeCause::Exit => "drowse",
             WakeCause::Shutdown => "shutdown",
             WakeCause::Removal => "removal",

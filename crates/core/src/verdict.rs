@@ -11,6 +11,7 @@ mod limit;
 mod next;
 mod notice;
 mod reasons;
+mod spared;
 mod target;
 mod weigh;
 
@@ -23,6 +24,7 @@ pub use baseline::{Baseline, BaselineSource};
 pub use explain::{Explanation, SignalView, explain};
 pub use notice::{Warned, Warning, WarningKind};
 pub use reasons::Reason;
+pub use spared::Spared;
 pub use target::Blocker;
 use target::Sleeps;
 pub use weigh::{Signals, Use};
@@ -124,6 +126,9 @@ pub struct Verdict {
     pub runtime_warning: Option<Warning>,
     /// A warning about a window that puts to sleep that is due.
     pub schedule_warning: Option<Warning>,
+    /// What only an exemption spares it.
+    #[serde(default)]
+    pub spared: Spared,
     /// It has been unknown for so long that somebody should be told.
     pub unknown_alert: bool,
     /// What is to be done now.
@@ -234,12 +239,14 @@ pub fn judge(snapshot: &Snapshot<'_>, policy: &Policy, now: Timestamp) -> Verdic
         idle_warning: sleeps.idle.warning.filter(|_| warns),
         runtime_warning: runtime.warning.filter(|_| warns),
         schedule_warning: forced.warning.or(sleeps.gentle.warning).filter(|_| warns),
+        spared: Spared::default(),
         unknown_alert: alert_due_at.is_some_and(|due| due <= now),
         action: Action::None,
         is_forced: false,
         next_check_at: sooner(target_pause_at.filter(|at| *at > now), Some(next_check_at))
             .unwrap_or(next_check_at),
     };
+    verdict.spared = spared::spared(&verdict, &runtime);
     let agent_is_behind = weigh::agent_is_behind(snapshot, &needs);
     action::decide(snapshot, policy, &mut verdict, &sleeps, [&runtime, &forced], agent_is_behind);
     verdict

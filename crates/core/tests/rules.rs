@@ -12,6 +12,7 @@ mod rules {
     mod machine_bench;
     mod machine_fence;
     mod machine_given_up;
+    mod machine_last_look;
     mod machine_late;
     mod machine_laws;
     mod machine_model;
@@ -23,6 +24,7 @@ mod rules {
     mod random;
     mod scenarios;
     mod schedules;
+    mod spared;
     mod telemetry;
     mod unknown;
     mod warnings;

@@ -170,6 +170,8 @@ pub struct Wanted<'a> {
     pub signals: PerSignal<bool>,
     /// Ports that the router serves: it counts those connections itself.
     pub routed_ports: &'a [u16],
+    /// Since when, where a signal tells of a stretch and not of a moment; `None`: as far back as is known.
+    pub since: Option<Timestamp>,
 }
 
 impl<'a> Wanted<'a> {
@@ -178,7 +180,13 @@ impl<'a> Wanted<'a> {
         for signal in signals {
             wanted[*signal as usize] = true;
         }
-        Self { signals: wanted, routed_ports }
+        Self { signals: wanted, routed_ports, since: None }
+    }
+
+    #[must_use]
+    pub const fn since(mut self, since: Option<Timestamp>) -> Self {
+        self.since = since;
+        self
     }
 
     pub fn wants(&self, signal: Signal) -> bool {
@@ -209,15 +217,24 @@ pub struct Measures {
     pub boot: Option<BootId>,
     /// `None`: not asked for, or this driver has no such signal for this worker.
     pub by_signal: PerSignal<Option<Measure>>,
+    /// Memory in use, in bytes, where it is known. It is shown and judges nobody.
+    pub memory_bytes: Option<u64>,
+    /// Why a signal could not be read, for people.
+    pub problems: BTreeMap<Signal, String>,
 }
 
 impl Measures {
     pub fn none(boot: Option<BootId>) -> Self {
-        Self { boot, by_signal: [None; Signal::COUNT] }
+        Self { boot, by_signal: [None; Signal::COUNT], memory_bytes: None, problems: BTreeMap::new() }
     }
 
     pub fn get(&self, signal: Signal) -> Option<Measure> {
         self.by_signal[signal as usize]
+    }
+
+    /// Keeps why a signal could not be read, if it could not.
+    pub fn note(&mut self, signal: Signal, problem: Option<&impl std::fmt::Display>) {
+        self.problems.extend(problem.map(|problem| (signal, problem.to_string())));
     }
 
     pub fn set(&mut self, signal: Signal, measure: Measure) {

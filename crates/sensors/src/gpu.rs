@@ -15,11 +15,11 @@ mod call;
 mod nvml;
 mod reader;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use call::Call as At;
 use nvml::{Library, Sample};
@@ -30,6 +30,33 @@ pub use reader::Reader;
 
 /// Per cent of one device that a process uses, by the machine's pids. Several devices add up, beyond 100.
 pub type ByProcess = BTreeMap<u32, f64>;
+
+/// One device, as a look found it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Device {
+    /// Everybody with a compute context on it.
+    pub processes: Result<BTreeSet<u32>, GpuError>,
+    /// What was used since the last look, and for five seconds at least. Not told by a device with MIG.
+    pub used: Result<Vec<Used>, GpuError>,
+}
+
+impl Device {
+    /// Why it does not tell what is used of it, or by whom.
+    pub fn error(&self) -> Option<&GpuError> {
+        self.processes.as_ref().err().or(self.used.as_ref().err())
+    }
+}
+
+/// That a process used a device.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Used {
+    /// As this machine numbers it.
+    pub pid: u32,
+    /// How long ago.
+    pub ago: Duration,
+    /// How much of it.
+    pub percent: u32,
+}
 
 /// As the driver's package installs it.
 const LIBRARY: &str = "libnvidia-ml.so.1";
@@ -149,17 +176,25 @@ impl Gpus {
     ///
     /// A process that is on a device and used nothing of it is there with zero. One that is not there uses no device.
     pub fn by_process(&mut self) -> Result<ByProcess, GpuError> {
-        sum(self.by_device()?)
+        sum(by_device(self.look()?))
     }
 
     /// The same for each device on its own: who is busy on one that can be read is busy, whatever the others are.
     pub fn by_device(&mut self) -> Result<Vec<Result<ByProcess, GpuError>>, GpuError> {
+        self.look().map(by_device)
+    }
+
+    /// Each device with who is on it and what has been used since the last look.
+    ///
+    /// What one look has told, the next does not tell again: whoever asks for several keeps it for all of them.
+    pub fn look(&mut self) -> Result<Vec<Device>, GpuError> {
         let count = self.devices()?;
         let now = micros_now();
         let all = (0_u32..).zip(0..count).map(|(index, _)| self.device(index, now)).collect::<Vec<_>>();
         // Somebody else's reset or an upgraded driver: next time from the beginning.
-        let is_lost = |answer: &Result<_, GpuError>| {
-            matches!(answer, Err(GpuError::Failed { code: Code::UNINITIALIZED, .. }))
+        let lost = |error: &GpuError| matches!(error, GpuError::Failed { code: Code::UNINITIALIZED, .. });
+        let is_lost = |device: &Device| {
+            device.processes.as_ref().is_err_and(lost) || device.used.as_ref().is_err_and(lost)
         };
         self.is_initialised = !all.iter().any(is_lost);
         Ok(all)
@@ -189,21 +224,41 @@ impl Gpus {
         Ok(now)
     }
 
-    fn device(&mut self, index: u32, now: u64) -> Result<ByProcess, GpuError> {
+    fn device(&mut self, index: u32, now: u64) -> Device {
         let newest = usize::try_from(index).ok().and_then(|index| self.newest.get_mut(index));
         let newest = newest.expect("`devices` made room for each");
         let (library, progress) = (&self.library, &self.progress);
         // Handles are asked for each time: they are worth nothing after a device was reset.
         let handle = At::Handle(index);
-        let device = progress.during(handle, || library.handle(index)).map_err(GpuError::at(handle))?;
+        let device = match progress.during(handle, || library.handle(index)).map_err(GpuError::at(handle)) {
+            Ok(device) => device,
+            Err(error) => return Device { processes: Err(error.clone()), used: Err(error) },
+        };
         let call = At::Processes(index);
-        let listed = progress.during(call, || library.processes(device)).map_err(GpuError::at(call))?;
+        let listed = progress.during(call, || library.processes(device)).map_err(GpuError::at(call));
         let call = At::Utilization(index);
         let since = (*newest).min(now.saturating_sub(LOOK_BACK));
-        let samples = progress.during(call, || library.samples(device, since)).map_err(GpuError::at(call))?;
-        // A stamp from the future would hide what comes until then.
-        *newest = samples.iter().map(|sample| sample.timestamp.min(now)).fold(*newest, u64::max);
-        Ok(usage(&listed, &samples))
+        let samples = progress.during(call, || library.samples(device, since)).map_err(GpuError::at(call));
+        if let Ok(samples) = &samples {
+            // A stamp from the future would hide what comes until then.
+            *newest = samples.iter().map(|sample| sample.timestamp.min(now)).fold(*newest, u64::max);
+        }
+        Device {
+            // Entries that the driver did not fill have no pid.
+            processes: listed.map(|listed| listed.into_iter().filter(|pid| *pid != 0).collect()),
+            used: samples.map(|samples| samples.iter().filter_map(|sample| Used::of(sample, now)).collect()),
+        }
+    }
+}
+
+impl Used {
+    fn of(sample: &Sample, now: u64) -> Option<Self> {
+        // Whoever only encodes video is busy too. More than all of it is nonsense that some drivers tell, but surely
+        // not idleness.
+        let parts = [sample.compute, sample.memory, sample.encoder, sample.decoder];
+        let percent = parts.into_iter().fold(0, u32::max).min(100);
+        let ago = Duration::from_micros(now.saturating_sub(sample.timestamp));
+        (sample.pid != 0).then_some(Self { pid: sample.pid, ago, percent })
     }
 }
 
@@ -234,18 +289,18 @@ fn sum(devices: Vec<Result<ByProcess, GpuError>>) -> Result<ByProcess, GpuError>
     unsupported.map_or(Ok(sum), Err)
 }
 
+fn by_device(devices: Vec<Device>) -> Vec<Result<ByProcess, GpuError>> {
+    let usage = |device: Device| Ok(usage(&device.processes?, &device.used?));
+    devices.into_iter().map(usage).collect()
+}
+
 /// Joins the processes of a device with what they used.
-fn usage(listed: &[u32], samples: &[Sample]) -> ByProcess {
-    // Entries that the driver did not fill have no pid.
-    let mut usage: ByProcess = listed.iter().filter(|pid| **pid != 0).map(|pid| (*pid, 0.0)).collect();
-    for sample in samples.iter().filter(|sample| sample.pid != 0) {
-        // Whoever only encodes video is busy too. More than all of it is nonsense that some drivers tell, but surely
-        // not idleness.
-        let parts = [sample.compute, sample.memory, sample.encoder, sample.decoder];
-        let percent = f64::from(parts.into_iter().fold(0, u32::max).min(100));
+fn usage(listed: &BTreeSet<u32>, used: &[Used]) -> ByProcess {
+    let mut usage: ByProcess = listed.iter().map(|pid| (*pid, 0.0)).collect();
+    for used in used {
         // Of several samples the busiest: they come from a stretch in which one burst is enough to be in use.
-        let known = usage.entry(sample.pid).or_default();
-        *known = known.max(percent);
+        let known = usage.entry(used.pid).or_default();
+        *known = known.max(f64::from(used.percent));
     }
     usage
 }
@@ -261,19 +316,23 @@ fn micros_now() -> u64 {
 mod tests {
     use super::*;
 
-    fn sample(pid: u32, compute: u32, encoder: u32) -> Sample {
-        Sample { pid, timestamp: 1, compute, memory: 0, encoder, decoder: 0 }
+    fn used(pid: u32, compute: u32, encoder: u32) -> Option<Used> {
+        Used::of(&Sample { pid, timestamp: 1, compute, memory: 0, encoder, decoder: 0 }, 2)
     }
 
     #[test]
     fn who_is_listed_without_a_sample_uses_nothing_and_that_is_known() {
-        let found = usage(&[7, 8, 0], &[sample(8, 40, 0), sample(9, 3, 60), sample(0, 99, 99)]);
+        let samples: Vec<Used> =
+            [used(8, 40, 0), used(9, 3, 60), used(0, 99, 99)].into_iter().flatten().collect();
+        let found = usage(&BTreeSet::from([7, 8]), &samples);
         assert_eq!(found, BTreeMap::from([(7, 0.0), (8, 40.0), (9, 60.0)]));
     }
 
     #[test]
     fn of_several_samples_the_busiest_counts_and_nonsense_is_not_idleness() {
-        let found = usage(&[], &[sample(8, 40, 0), sample(8, 3, 0), sample(9, u32::MAX, 0)]);
+        let samples: Vec<Used> =
+            [used(8, 40, 0), used(8, 3, 0), used(9, u32::MAX, 0)].into_iter().flatten().collect();
+        let found = usage(&BTreeSet::new(), &samples);
         assert_eq!(found, BTreeMap::from([(8, 40.0), (9, 100.0)]));
     }
 }

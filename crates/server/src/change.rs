@@ -146,6 +146,7 @@ impl<'t> Change<'t> {
             | Effect::Start { .. }
             | Effect::Terminate { .. }
             | Effect::RunAfterResume
+            | Effect::AnnounceSleep { .. }
             | Effect::Snooze { .. }
             | Effect::EndHolds
             | Effect::EndLeasedTime => None,
@@ -255,7 +256,8 @@ impl<'t> Change<'t> {
             | Effect::Stop { .. }
             | Effect::Start { .. }
             | Effect::Terminate { .. }
-            | Effect::RunAfterResume => {
+            | Effect::RunAfterResume
+            | Effect::AnnounceSleep { .. } => {
                 self.effects.push(effect);
                 Ok(())
             }

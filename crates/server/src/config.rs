@@ -50,7 +50,7 @@ pub use driver::{Docker, Ec2, Tag};
 pub use example::example;
 pub use group::{Groups, MembersFile, parse_members};
 pub use journal::Journal;
-pub use load::{LoadError, load};
+pub use load::{LoadError, load, load_with, remember};
 pub use problem::{Fault, Note, Problem};
 pub use reference::reference;
 pub use resolved::Resolved;
@@ -133,10 +133,10 @@ impl Parsed {
         if self.problems.is_empty() { Ok(self.config) } else { Err(self.problems) }
     }
 
-    /// The configuration, if nothing is wrong but single exemptions, which come with it. A server that did
+    /// The configuration, if nothing is wrong but what costs nobody anything. A server that did
     /// not start because of one record would leave everybody else's workers without anybody.
     pub fn lenient(self) -> Result<(Config, Vec<Problem>), Vec<Problem>> {
-        if self.problems.iter().all(|problem| problem.exemption.is_some()) {
+        if self.problems.iter().all(|problem| problem.costs_nobody) {
             Ok((self.config, self.problems))
         } else {
             Err(self.problems)
@@ -172,7 +172,9 @@ pub fn parse(input: &Input<'_>) -> Parsed {
     }
     let mut layers = Layers::default();
     if let Some(root) = syntax::parse(&mut report) {
-        read_tables(&mut report, &root, &mut config, &mut layers);
+        // A worker that comes by itself, from a label or the API, comes without the groups of the fleet.
+        let is_alone = input.file.is_empty();
+        read_tables(&mut report, &root, &mut config, &mut layers, is_alone);
         config.policy = PolicyBook::new(layers.layers.drain(..).chain(environment).collect());
         check::check(&mut report, &config.policy, &layers, &config.workers);
         config.places =
@@ -188,6 +190,7 @@ fn read_tables(
     root: &toml::de::DeTable<'_>,
     config: &mut Config,
     layers: &mut Layers,
+    is_alone: bool,
 ) {
     let section = Section::new(root, 0..0, &[TABLES]);
     if let Some(node) = section.node("server") {
@@ -221,6 +224,9 @@ fn read_tables(
     }
     if let Some(node) = section.node("journal") {
         config.journal = journal::read(report, node);
+    }
+    if !is_alone {
+        group::check(report, section.node("worker"), layers, &config.groups);
     }
     section.finish(report);
     for worker in &mut config.workers {

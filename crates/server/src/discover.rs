@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use drowse_core::id::WorkerId;
-use drowse_core::policy::{Key, Level};
+use drowse_core::policy::{Key, Level, Value};
 use drowse_core::signal::DriverKind;
 use drowse_core::status::StatusKind;
 use drowse_drivers::{Error, Found};
@@ -158,7 +158,7 @@ impl Fleet {
         &self,
         found: &Found,
         mut new: NewWorker,
-        policy: Vec<PolicyChange>,
+        mut policy: Vec<PolicyChange>,
         look_for: &LookFor,
     ) -> Result<bool, ControlError> {
         let card = match self.get(&new.id).await {
@@ -167,8 +167,19 @@ impl Fleet {
             Err(other) => return Err(other),
         };
         let mut problems = Vec::new();
+        let names_group = new.selectors.group.is_some();
         if let Some(problem) = self.find_group(&mut new, card.as_ref(), look_for).await? {
             problems.push(problem);
+        }
+        if names_group && new.selectors.group.is_none() {
+            policy.retain(|change| change.key != Key::AutoPause);
+            policy.push(PolicyChange {
+                level: Level::Worker,
+                name: Some(new.id.to_string()),
+                key: Key::AutoPause,
+                value: Some(Value::Flag(false)),
+                by: BY_LABEL.to_owned(),
+            });
         }
         let is_settled = match card {
             None => self.enter(new.clone(), policy).await.map(|()| true),
@@ -299,13 +310,20 @@ impl Fleet {
         let is_known = |group: &str| {
             layers.iter().any(|layer| layer.level == Level::Group && layer.name.as_deref() == Some(group))
         };
-        if let Some(group) = &new.selectors.group {
-            let is_unknown = !is_known(group) && !look_for.groups.sizes().contains_key(group.as_str());
-            return Ok(is_unknown.then(|| {
-                format!(
-                    "there is no [policy.group.{group}] and no groups/{group}.members: the other layers apply"
-                )
-            }));
+        if let Some(group) = new.selectors.group.clone() {
+            if is_known(&group) || look_for.groups.files().contains_key(&group) {
+                return Ok(None);
+            }
+            // Nobody knows what was meant. Its owner's group is the next best; without one it is only watched.
+            let owner = new.selectors.owner.as_deref();
+            new.selectors.group = owner.and_then(|owner| look_for.groups.of(owner)).map(ToOwned::to_owned);
+            let instead = match &new.selectors.group {
+                Some(own) => format!("its owner's, {own}, counts"),
+                None => "it is only watched".to_owned(),
+            };
+            let problem =
+                format!("there is no [policy.group.{group}] and no groups/{group}.members: {instead}");
+            return Ok(Some(problem));
         }
         let owner = new.selectors.owner.as_deref();
         new.selectors.group = owner.and_then(|owner| look_for.groups.of(owner)).map(ToOwned::to_owned);

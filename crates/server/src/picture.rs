@@ -1,11 +1,12 @@
 //! Everything that a verdict about one worker looks at, read at one instant.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use drowse_core::Timestamp;
 use drowse_core::evidence::Read;
-use drowse_core::hold::{Hold, HoldKind};
+use drowse_core::hold::{Hold, HoldKind, KeepAlive};
 use drowse_core::id::WorkerId;
 use drowse_core::policy::exemption::Exempt;
 use drowse_core::reason::IdlePolicy;
@@ -21,17 +22,6 @@ use crate::policies::{Book, Policies, Resolved};
 
 /// For how long after a router fell silent its connections may still be there.
 const ROUTER_LOST_FOR: Duration = Duration::from_mins(1);
-
-/// What a look for a keep-alive file came to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum KeepAlive {
-    /// Nobody looked, or nobody could.
-    NotLooked,
-    /// There is none that still counts.
-    Absent,
-    /// There is one.
-    Holds(Hold),
-}
 
 /// A worker and what is known about it.
 #[derive(Clone, Debug)]
@@ -52,6 +42,8 @@ pub(crate) struct Picture {
     pub(crate) checked_before: Option<Timestamp>,
     /// What its counters showed in this check, to be kept if the check is.
     pub(crate) totals: Totals,
+    /// Why signals could not be read in the check before.
+    pub(crate) problems_before: BTreeMap<Signal, String>,
     /// What was found of its keep-alive file.
     pub(crate) keep_alive: KeepAlive,
     /// What was known of it.
@@ -103,6 +95,7 @@ impl Picture {
             is_braked: brake.is_engaged(),
             can_scale_down: false,
             totals: Totals::default(),
+            problems_before: BTreeMap::new(),
             keep_alive: KeepAlive::NotLooked,
             kept_alive_before: None,
             arrivals: view.arrivals(&id)?,
@@ -111,17 +104,16 @@ impl Picture {
             record,
         };
         picture.checked_before = picture.checked.evidence.last_check_at;
+        picture.problems_before.clone_from(&picture.checked.problems);
         picture.take_arrivals(now);
         Ok(picture)
     }
 
     /// It was looked for its keep-alive file, and this was found: it counts from now on.
-    pub(crate) fn is_kept_alive(&mut self, found: Option<Hold>) {
-        let is_file = |hold: &Hold| hold.kind == HoldKind::KeepAliveFile;
-        self.kept_alive_before = self.holds.iter().find(|hold| is_file(hold)).cloned();
-        self.holds.retain(|hold| !is_file(hold));
-        self.holds.extend(found.clone());
-        self.keep_alive = found.map_or(KeepAlive::Absent, KeepAlive::Holds);
+    pub(crate) fn is_kept_alive(&mut self, found: KeepAlive) {
+        self.kept_alive_before = self.holds.iter().find(|hold| hold.kind == HoldKind::KeepAliveFile).cloned();
+        found.amend(&mut self.holds);
+        self.keep_alive = found;
     }
 
     /// How often the worker is looked at.
@@ -213,7 +205,18 @@ impl Picture {
     pub(crate) fn told(&self, verdict: &Verdict, is_told: impl Fn(&v1::Setting) -> bool) -> v1::Explanation {
         let Resolved { policy, provenance, settings } = &*self.resolved;
         let settings = v1::settings(policy, settings, provenance).into_iter().filter(is_told).collect();
-        v1::Explanation::of(&self.worker.id, &self.explain(verdict), settings)
+        let mut told = v1::Explanation::of(&self.worker.id, &self.explain(verdict), settings);
+        told.memory_bytes = self.checked.memory_bytes;
+        self.tell_problems(&mut told.signals);
+        told
+    }
+
+    /// Adds to readings why they could not be taken.
+    pub(crate) fn tell_problems(&self, readings: &mut [v1::Reading]) {
+        for reading in readings {
+            let signal = Signal::from_code(&reading.signal);
+            reading.problem = signal.and_then(|signal| self.checked.problems.get(&signal)).cloned();
+        }
     }
 
     /// Whether all that is unknown about it is what has only begun to be read.

@@ -161,8 +161,11 @@ impl Policies {
             Arc::clone(&state.file)
         };
         let values = view.policy_values()?;
-        // One that cannot be read drops no other.
-        let granted = view.exemptions()?.into_iter().filter_map(Result::ok).collect();
+        // One that cannot be read drops no other; it names nobody, else it would spare whom it names.
+        let granted = view.exemptions()?.into_iter().filter_map(|granted| {
+            granted.inspect_err(|error| tracing::error!(%error, "an exemption cannot be read")).ok()
+        });
+        let granted = granted.collect();
         let book = Arc::new(Book::new(epoch, &file, values, granted));
         let mut state = lock(&self.state);
         let is_newest = state.book.as_ref().is_none_or(|kept| kept.epoch < epoch);

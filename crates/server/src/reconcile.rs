@@ -17,6 +17,7 @@ mod effects;
 mod freeze;
 mod hints;
 mod keep_alive;
+mod last_look;
 mod locate;
 mod queue;
 mod recover;

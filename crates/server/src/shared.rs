@@ -75,6 +75,8 @@ pub(crate) struct Shared {
     pub(crate) brake_terms: BrakeTerms,
     /// The intents that this run of the program has opened or taken over.
     pub(crate) known: Intents,
+    /// The intents whose stop has been asked for: what was told to end is not looked at again.
+    pub(crate) asked: Intents,
     /// Who runs again and is not yet written down as running.
     pub(crate) awake: Awake,
     /// Who is being acted on just now.
@@ -129,6 +131,7 @@ impl Shared {
             metrics: Metrics::default(),
             queue: Queue::new(checks_at_once.max(1)),
             known: Intents::default(),
+            asked: Intents::default(),
             awake: Awake::default(),
             work: Work::default(),
             meters: Meters::default(),

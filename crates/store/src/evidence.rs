@@ -13,11 +13,13 @@
 use std::collections::BTreeMap;
 
 use drowse_core::Timestamp;
+use drowse_core::counter::Counters;
 use drowse_core::evidence::Evidence;
 use drowse_core::id::{BootId, WorkerId};
+use drowse_core::signal::Signal;
 use drowse_core::status::StatusKind;
 use drowse_core::telemetry::Mark;
-use drowse_core::verdict::Warned;
+use drowse_core::verdict::{Spared, Warned};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -62,6 +64,18 @@ pub struct Checked {
     /// The warning about a forced schedule that was sent last.
     #[serde(default)]
     pub schedule_warned: Option<Warned>,
+    /// What its counters showed, so that a restart of ours breaks no streak.
+    #[serde(default, skip_serializing_if = "Counters::is_empty")]
+    pub counters: Counters,
+    /// Memory in use, in bytes: shown, and judges nobody.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<u64>,
+    /// Why a signal could not be read in the last check, for people.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub problems: BTreeMap<Signal, String>,
+    /// What it was last told to have been spared.
+    #[serde(default, skip_serializing_if = "Spared::is_nothing")]
+    pub spared: Spared,
 }
 
 /// A worker on its way to sleep, or frozen, that was in use after that was decided.

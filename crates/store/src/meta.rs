@@ -5,7 +5,10 @@ use std::fmt;
 use drowse_core::Timestamp;
 
 use crate::error::StoreError;
+use crate::row::to_json;
 use crate::tx::{Tx, View};
+
+const EXEMPTIONS_TOLD: &str = "exemptions_told";
 
 /// Which life of the database it is: a copy that is taken into use begins a new one.
 ///
@@ -61,7 +64,20 @@ impl View<'_> {
     }
 }
 
+impl View<'_> {
+    /// Which exemptions have been told to end soon.
+    pub fn exemptions_told(&self) -> Result<Vec<String>, StoreError> {
+        let text = self.meta(EXEMPTIONS_TOLD)?.unwrap_or_default();
+        Ok(serde_json::from_str(&text).unwrap_or_default())
+    }
+}
+
 impl Tx<'_> {
+    /// These have been told to end soon, and no others.
+    pub fn set_exemptions_told(&self, told: &[String]) -> Result<(), StoreError> {
+        self.set_meta(EXEMPTIONS_TOLD, &to_json(&told))
+    }
+
     /// Begins a new life of the journal: after a restore that the database cannot notice by itself.
     pub fn begin_epoch(&self, epoch: Epoch) -> Result<(), StoreError> {
         self.renew_epoch(epoch)

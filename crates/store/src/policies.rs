@@ -2,7 +2,8 @@
 
 use drowse_core::Timestamp;
 use drowse_core::policy::Level;
-use drowse_core::policy::exemption::Exemption;
+use drowse_core::policy::exemption::{Exemption, Expiry, From as ExemptFrom, Subject};
+use serde::Deserialize as _;
 use serde_json::Value;
 
 use crate::error::StoreError;
@@ -131,9 +132,25 @@ fn exemption(row: &Row<'_>) -> Result<StoredExemption, StoreError> {
     let id = row.int(0)?;
     Ok(StoredExemption {
         id,
-        exemption: from_json(row.text(1)?, "exemption", &id.to_string())?,
+        exemption: match from_json(row.text(1)?, "exemption", &id.to_string()) {
+            Ok(exemption) => exemption,
+            Err(error) => salvage(row.text(1)?).ok_or(error)?,
+        },
         author: row.text(2)?.to_owned(),
         at: row.at(3)?,
+    })
+}
+
+/// Of a record that cannot be read, such as one that a newer program has written: whom it names is spared everything.
+fn salvage(doc: &str) -> Option<Exemption> {
+    let doc: Value = serde_json::from_str(doc).ok()?;
+    let text = |key: &str| doc[key].as_str().unwrap_or("a record that cannot be read").to_owned();
+    Some(Exemption {
+        subject: Subject::deserialize(&doc["subject"]).ok()?,
+        from: ExemptFrom::ALL.to_vec(),
+        reason: text("reason"),
+        approved_by: text("approved_by"),
+        expires_on: Expiry::deserialize(&doc["expires_on"]).unwrap_or(Expiry::Never),
     })
 }
 

@@ -165,9 +165,13 @@ pub(super) fn heeds_veto(sleep: &Sleep) -> bool {
 
 /// It is frozen: written down once the driver has said so, never before.
 pub(super) fn finish_pause(draft: &mut Draft, sleep: Sleep) {
-    draft.note(Entry::Paused { reason: sleep.reason, by: sleep.by.clone() });
+    let stops_at = draft.worker.terms.stop_after.filter(|_| sleep.reason.sinks_to_stopped());
+    let stops_at = stops_at.map(|after| draft.now + after);
+    draft.note(Entry::Paused { reason: sleep.reason, by: sleep.by.clone(), stops_at });
     record_sleep(draft, &sleep);
     draft.effect(Effect::EndLeasedTime);
+    // That is the notice of the stop: nobody can be told anything in between.
+    draft.effect(Effect::AnnounceSleep { stops_at });
     let since = draft.now;
     draft.go(Status::Paused { since, sleep });
 }

@@ -27,7 +27,7 @@ pub(super) fn asked(draft: Draft, cause: &WakeCause) -> Result<Step, Refusal> {
         WakeCause::Resume { by } => resume_requested(draft, by),
         // Whoever asks in the name of activity vouches that no hook made it.
         WakeCause::Activity => Ok(activity_arrived(draft, Signal::Telemetry)),
-        WakeCause::Veto | WakeCause::Recovery | WakeCause::Exit => {
+        WakeCause::Veto | WakeCause::LastLook { .. } | WakeCause::Recovery | WakeCause::Exit => {
             Err(Refusal::Ignored { why: "nobody can ask for that".into() })
         }
     }
@@ -284,6 +284,7 @@ fn check_may_start(cause: &WakeCause) -> Result<(), Refusal> {
         | WakeCause::Schedule
         | WakeCause::Activity
         | WakeCause::Veto
+        | WakeCause::LastLook { .. }
         | WakeCause::Recovery
         | WakeCause::Exit => Ok(()),
     }

@@ -25,6 +25,13 @@ pub enum Subject {
 }
 
 impl Subject {
+    /// The name of whom.
+    pub fn name(&self) -> &str {
+        match self {
+            Subject::Owner(name) | Subject::Group(name) | Subject::Worker(name) => name,
+        }
+    }
+
     fn covers(&self, selectors: &Selectors) -> bool {
         match self {
             Subject::Owner(name) => selectors.owner.as_deref() == Some(name),
@@ -45,6 +52,8 @@ pub enum From {
 }
 
 impl From {
+    pub const ALL: [From; 2] = [From::IdleTimeout, From::MaxRuntime];
+
     pub fn from_code(code: &str) -> Option<From> {
         match code {
             "idle_timeout" => Some(From::IdleTimeout),
@@ -155,6 +164,35 @@ impl Record {
     }
 }
 
+impl Record {
+    /// Whom a record spares that is wrong in some way: nobody loses an exemption through a typo.
+    ///
+    /// All that it names, from what it says or from everything, until when it says or until it is put right. Nothing if
+    /// it names nobody.
+    pub fn salvage(&self) -> Vec<Exemption> {
+        let subjects = [
+            self.owner.clone().map(Subject::Owner),
+            self.group.clone().map(Subject::Group),
+            self.worker.clone().map(Subject::Worker),
+        ];
+        let from: Option<Vec<From>> = self.from.iter().map(|code| From::from_code(code)).collect();
+        let from = from.filter(|from| !from.is_empty()).unwrap_or_else(|| From::ALL.to_vec());
+        let end = self.expires_on.as_deref().and_then(|text| text.parse().ok());
+        let text =
+            |value: &Option<String>| value.clone().unwrap_or_else(|| "a record that is wrong".to_string());
+        let named = subjects.into_iter().flatten().filter(|subject| !subject.name().trim().is_empty());
+        named
+            .map(|subject| Exemption {
+                subject,
+                from: from.clone(),
+                reason: text(&self.reason),
+                approved_by: text(&self.approved_by),
+                expires_on: end.map_or(Expiry::Never, Expiry::At),
+            })
+            .collect()
+    }
+}
+
 /// Reads records one by one. The good ones count whatever is wrong with the others, which are named by
 /// their position.
 pub fn read_all(records: &[Record]) -> (Vec<Exemption>, Vec<(usize, RecordError)>) {
@@ -233,5 +271,10 @@ impl Exemption {
             Expiry::At(end) => Some(end - EXPIRY_NOTICE),
             Expiry::Never => None,
         }
+    }
+
+    /// Whether it counts, and not for long any more.
+    pub fn is_expiring(&self, now: Timestamp) -> bool {
+        self.expiry_notice_at().is_some_and(|notice_at| notice_at <= now) && Expiry::At(now) < self.expires_on
     }
 }

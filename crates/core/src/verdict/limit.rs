@@ -20,6 +20,8 @@ pub(super) struct Limit {
     pub(super) warning: Option<Warning>,
     /// When the next one is due.
     pub(super) next_warning_at: Option<Timestamp>,
+    /// It would have acted at that time, which is over, but for an exemption.
+    pub(super) spared_at: Option<Timestamp>,
 }
 
 impl Limit {
@@ -58,11 +60,12 @@ pub(super) fn max_runtime(snapshot: &Snapshot<'_>, policy: &Policy, now: Timesta
         let plan = announce(deadline, false).plan(now, now);
         // In observe mode nobody is warned, so there is no notice to wait for.
         let ends_at = if policy.auto_pause { plan.happens_at } else { deadline };
-        Limit { ends_at: Some(ends_at), warning: plan.due, next_warning_at: plan.next_at }
+        Limit { ends_at: Some(ends_at), warning: plan.due, next_warning_at: plan.next_at, spared_at: None }
     };
+    let spared_at = (now >= extended).then_some(extended);
     let fyi = || {
         let plan = announce(extended, true).plan(now, now);
-        Limit { ends_at: None, warning: plan.due, next_warning_at: plan.next_at }
+        Limit { ends_at: None, warning: plan.due, next_warning_at: plan.next_at, spared_at }
     };
     match snapshot.exempt.max_runtime {
         None => real(extended),
@@ -71,7 +74,7 @@ pub(super) fn max_runtime(snapshot: &Snapshot<'_>, policy: &Policy, now: Timesta
         // Spared for a time whose end is known: the real warning is sent ahead of that end, and from then on
         // there is no more talk of mere information.
         Some(Expiry::At(end)) => {
-            let limit = real(extended.max(end));
+            let limit = Limit { spared_at, ..real(extended.max(end)) };
             if announce(extended.max(end), false).first_at() <= now {
                 return limit;
             }
@@ -157,7 +160,12 @@ pub(super) fn forced_schedule(snapshot: &Snapshot<'_>, policy: &Policy, now: Tim
     first_sleep(snapshot, policy, schedule::Sleep::Forced, now, |announcement| {
         let plan = announcement.plan(now, now);
         let ends_at = if policy.auto_pause { plan.happens_at } else { announcement.deadline };
-        let limit = Limit { ends_at: Some(ends_at), warning: plan.due, next_warning_at: plan.next_at };
+        let limit = Limit {
+            ends_at: Some(ends_at),
+            warning: plan.due,
+            next_warning_at: plan.next_at,
+            spared_at: None,
+        };
         (ends_at.max(now), limit)
     })
     .unwrap_or_default()

@@ -94,6 +94,7 @@ fn intents_are_numbered(before: &Worker, step: &Step) -> Law {
             | Effect::Start { intent, .. }
             | Effect::Terminate { intent } => Some(*intent),
             Effect::RunAfterResume
+            | Effect::AnnounceSleep { .. }
             | Effect::Look { .. }
             | Effect::Snooze { .. }
             | Effect::EndHolds

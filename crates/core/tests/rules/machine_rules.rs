@@ -392,7 +392,12 @@ fn leased_time_starts_again_after_sleep_and_not_after_a_crash() {
     bench.ok(bench.ready()).wait(mins(1));
     bench.ok(bench.idle());
     bench.ok(bench.done());
-    assert_eq!(bench.effects, [Effect::EndLeasedTime], "holds outlive a freeze, the count does not");
+    let stops_at = Some(bench.now + mins(5));
+    assert_eq!(
+        bench.effects,
+        [Effect::EndLeasedTime, Effect::AnnounceSleep { stops_at }],
+        "holds outlive a freeze, the count does not"
+    );
 }
 
 #[test]

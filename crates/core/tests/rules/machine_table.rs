@@ -144,7 +144,7 @@ pub(crate) const TABLE: &[Row] = &[
         &[C::Wake, C::Lease, C::Resume, C::ScheduleWake, C::KeepAwake, C::Activity],
         Waking,
     ),
-    row("a hook says no", &[Pausing, Stopping], &[C::Veto], Waking),
+    row("a hook or the last look says no", &[Pausing, Stopping], &[C::Veto], Waking),
     row("activity that was on its way when the pause committed", &[Paused], &[C::Activity], Waking),
     // Waking: it was taken back too late and has stopped, and somebody waits for it.
     row("drowse came back and cannot vouch for it", &[Pausing, Stopping, Waking], &[C::Recovery], Waking),
@@ -209,7 +209,7 @@ pub(crate) fn cause_of(before: &Worker, event: &Event, now: Timestamp) -> Cause 
         Event::WakeRequested { cause: WakeCause::Lease { .. } } => C::Lease,
         Event::WakeRequested { cause: WakeCause::KeepAwake { .. } } => C::KeepAwake,
         Event::ActivityArrived { .. } | Event::WakeRequested { cause: WakeCause::Activity } => C::Activity,
-        Event::HookVetoed { .. } => C::Veto,
+        Event::HookVetoed { .. } | Event::LookedAgain { .. } => C::Veto,
         Event::DriverDone { .. } | Event::DriverRefused { .. } if waits => C::DoneAndWaitedFor,
         Event::DriverDone { .. } => C::Done,
         Event::DriverReady { .. } => C::Ready,

@@ -64,24 +64,39 @@ async fn follow(docker: &Docker, exec: &str) -> Result<(ExecInspectResponse, Vec
         return Ok((docker.inspect_exec(exec).await?, output));
     };
     let mut is_said = false;
+    let mut looks = tokio::time::interval(LOOK_EVERY);
+    let mut ended = None;
     loop {
-        tokio::select! {
-            words = said.next(), if !is_said => match words {
-                Some(Ok(words)) => {
-                    output.extend_from_slice(&words.into_bytes());
-                    let excess = output.len().saturating_sub(4 * LONGEST_OUTPUT);
-                    output.drain(..excess);
+        let is_time = tokio::select! {
+            words = said.next(), if !is_said => {
+                match words {
+                    Some(Ok(words)) => {
+                        output.extend_from_slice(&words.into_bytes());
+                        let excess = output.len().saturating_sub(4 * LONGEST_OUTPUT);
+                        output.drain(..excess);
+                    }
+                    Some(Err(_)) | None => is_said = true,
                 }
-                Some(Err(_)) | None => is_said = true,
-            },
-            () = tokio::time::sleep(LOOK_EVERY) => {}
-        }
-        if is_said || !output.is_empty() {
-            let end = docker.inspect_exec(exec).await?;
-            if end.running == Some(false) && (is_said || end.exit_code.is_some()) {
-                drop(input);
-                return Ok((end, output));
+                is_said
             }
+            _ = looks.tick() => true,
+        };
+        if !is_time {
+            continue;
+        }
+        // Its last words may be on their way still when the engine knows of its end; a look later they have come.
+        if let Some(end) = ended.take() {
+            drop(input);
+            return Ok((end, output));
+        }
+        // Whatever it says or holds open: a child that it left behind may keep its output for ever. Before it was
+        // started it does not run either, but has no code.
+        let found = docker.inspect_exec(exec).await?;
+        if found.running == Some(false) && (is_said || found.exit_code.is_some()) {
+            if is_said {
+                return Ok((found, output));
+            }
+            ended = Some(found);
         }
     }
 }

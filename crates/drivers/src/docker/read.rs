@@ -36,11 +36,13 @@ pub(super) async fn read(inside: &Arc<Inside>, entry: &Entry, wanted: Wanted<'_>
     }
     if wanted.wants(Signal::Cpu) {
         measures.set(Signal::Cpu, total(&reading.cpu_micros, at));
+        measures.note(Signal::Cpu, reading.cpu_micros.as_ref().err());
     }
     // One that shares the machine's interfaces has no such signal: the traffic of others says nothing about it.
     let is_own = !reading.network_bytes.as_ref().is_err_and(ReadError::is_not_own);
     if wanted.wants(Signal::Network) && is_own {
         measures.set(Signal::Network, total(&reading.network_bytes, at));
+        measures.note(Signal::Network, reading.network_bytes.as_ref().err());
     }
     if wanted.wants(Signal::Processes) {
         measures.set(Signal::Processes, level(reading.processes.ok(), at));
@@ -53,11 +55,12 @@ pub(super) async fn read(inside: &Arc<Inside>, entry: &Entry, wanted: Wanted<'_>
         };
         measures.set(Signal::Tcp, level(sockets, at));
     }
-    if wanted.wants(Signal::Gpu)
-        && let Some(measure) = gpu::of(inside, &paths).await
-    {
-        measures.set(Signal::Gpu, measure);
+    if wanted.wants(Signal::Gpu) {
+        let (measure, problem) = gpu::of(inside, &look.id, &paths, wanted.since).await;
+        measures.by_signal[Signal::Gpu as usize] = measure;
+        measures.problems.extend(problem.map(|problem| (Signal::Gpu, problem)));
     }
+    measures.memory_bytes = reading.memory_bytes.ok();
     Ok(measures)
 }
 

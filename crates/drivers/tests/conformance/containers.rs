@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use drowse_core::counter::Meter;
 use drowse_core::id::WorkerId;
-use drowse_core::signal::Signal;
+use drowse_core::policy::Policy;
+use drowse_core::signal::{Reading, Signal};
 use drowse_core::worker::Power;
 use drowse_drivers::docker::{Container, Spec as Docker};
 use drowse_drivers::{Error, Hint, Hook, Measure, Spec, Wanted};
@@ -234,6 +236,69 @@ pub(crate) async fn a_hook_is_run_in_the_container_and_needs_it_to_run(rig: &mut
     done(rig.driver().freeze(&worker, LONG).await);
     let refused = rig.driver().run_hook(&worker, hook, LONG).await;
     assert!(matches!(refused, Err(Error::Refused { .. })), "{refused:?}");
+}
+
+/// What it leaves behind holds its output open, says nothing or does not stop talking: its own code counts.
+pub(crate) async fn a_hook_that_leaves_a_child_behind_ends_with_its_own_code(rig: &mut Rig) {
+    let worker = rig.running("web", Workload::Counts).await;
+    for (script, code, output) in [
+        ("sleep 1000 & exit 0", 0, ""),
+        ("sleep 1000 & exit 3", 3, ""),
+        ("sleep 1000 & echo no; exit 4", 4, "no"),
+        ("(while :; do sleep 1; done) & exec >&- 2>&-; exit 5", 5, ""),
+        ("echo last words; exit 6", 6, "last words"),
+    ] {
+        let command = ["/bin/sh", "-c", script].map(String::from);
+        let hook = Hook { name: "before_pause", command: &command };
+        let end = rig.driver().run_hook(&worker, hook, LONG).await;
+        let end = end.unwrap_or_else(|error| panic!("{script}: {error}"));
+        assert_eq!((end.code, end.output.as_str()), (code, output), "{script}");
+    }
+}
+
+/// Looked at once, they are read from the kernel's files: an engine that hangs is not asked for anything.
+pub(crate) async fn fifty_are_read_while_the_engine_hangs(rig: &mut Rig) {
+    let network = rig.engine().network();
+    let workers: Vec<WorkerId> = (0..50).map(|number| id(&format!("c{number}"))).collect();
+    for worker in &workers {
+        let name = worker.as_str();
+        let run = ["run", "--detach", "--name", name, "--network", network, IMAGE, "sleep", "1000"];
+        rig.engine().docker(&run);
+        let adopted = rig.driver().adopt(worker, &is(Container::Named(name.to_owned())), LONG).await;
+        assert_eq!(adopted.expect("it can be adopted").power, Power::Running);
+    }
+    rig.engine().hang_daemon(true);
+    let wanted = Wanted::of(&[Signal::Cpu, Signal::Network, Signal::Processes], &[]);
+    for worker in &workers {
+        let measures = rig.driver().read(worker, wanted, SHORT).await;
+        let measures = measures.unwrap_or_else(|error| panic!("{worker}: {error}"));
+        for signal in [Signal::Cpu, Signal::Network] {
+            assert!(matches!(measures.get(signal), Some(Measure::Total(_))), "{worker}: {measures:?}");
+        }
+        assert!(matches!(measures.get(Signal::Processes), Some(Measure::Level { .. })));
+        assert!(measures.memory_bytes.is_some_and(|bytes| bytes > 0), "{measures:?}");
+    }
+    rig.engine().hang_daemon(false);
+}
+
+/// The threshold decides, and what is exactly there is quiet: with what a live container used.
+pub(crate) async fn the_edge_is_where_the_policy_puts_it(rig: &mut Rig) {
+    let worker = rig.running("web", Workload::Counts).await;
+    let read = async || match measure(rig, &worker, Signal::Cpu).await {
+        Some(Measure::Total(total)) => total,
+        other => panic!("no total but {other:?}"),
+    };
+    let before = read().await;
+    let after = rig.eventually("it works", read, |after| after.value > before.value).await;
+    let interval = after.at.since(before.at);
+    let judged = |active_above: f64| {
+        let mut policy = Policy::default();
+        policy.active_above[Signal::Cpu as usize] = active_above;
+        Meter::Cpu.read(Some(&before), &after, &policy, interval)
+    };
+    let used = judged(0.0).measured.expect("it is measured").value;
+    assert_eq!(judged(used).reading, Reading::Quiet);
+    assert!(matches!(judged(used.next_down()).reading, Reading::Active { .. }));
 }
 
 /// Children count, wherever they run; what others use does not.

@@ -7,9 +7,13 @@
 
 mod containers;
 mod engine;
+mod graphics;
 mod laws;
 mod processes;
 mod rig;
+#[path = "../../../sensors/tests/gpu/stand_in.rs"]
+#[expect(dead_code, reason = "what the tests of the sensor do with it")]
+mod stand_in;
 mod workload;
 
 use rig::{Kind, Rig, run};
@@ -94,9 +98,19 @@ conforms!(docker_containers, Kind::Docker, containers:
     what_was_frozen_is_known_after_a_restart
     a_hook_that_does_not_end_is_killed
     a_hook_is_run_in_the_container_and_needs_it_to_run
+    a_hook_that_leaves_a_child_behind_ends_with_its_own_code
     what_it_uses_is_measured
     bytes_are_counted_both_ways_and_not_on_loopback
     files_in_it_are_seen_and_people_in_it_are_told
+    fifty_are_read_while_the_engine_hangs
+    the_edge_is_where_the_policy_puts_it
+);
+
+conforms!(docker_graphics, Kind::Docker, graphics:
+    nobodys_look_takes_anothers_use_away
+    who_has_ended_used_it_all_the_same
+    mig_concerns_those_who_are_on_it
+    a_library_that_fails_half_way_is_unknown_and_named
 );
 
 all_laws!(sim, Kind::Sim);

@@ -58,8 +58,12 @@ struct Add {
 
 /// List exemptions.
 #[derive(Debug, clap::Args)]
-#[command(after_help = after_help("  drowse exempt list"))]
+#[command(after_help = after_help("  drowse exempt list
+  drowse exempt list --expiring"))]
 struct List {
+    /// Only those that end within a week.
+    #[arg(long)]
+    expiring: bool,
     /// Print JSON to stdout.
     #[arg(long)]
     json: bool,
@@ -81,7 +85,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     match &args.what {
         What::Add(args) => add(args)?,
         What::List(args) => {
-            let list = args.connect.client()?.exemptions()?;
+            let mut list = args.connect.client()?.exemptions()?;
+            list.exemptions.retain(|exemption| !args.expiring || exemption.is_expiring);
             if args.json {
                 output::json(&list)?;
             } else {

@@ -64,10 +64,16 @@ fn text(explanation: &Explanation, all: bool, asked_at: Option<Timestamp>) -> St
             reading.need.clone(),
             reading.state.clone(),
             age,
-            reading.sentence.clone(),
+            match &reading.problem {
+                Some(problem) => format!("{} ({problem})", reading.sentence),
+                None => reading.sentence.clone(),
+            },
         ]
     });
     section("signals", signals.collect());
+    let memory = explanation.memory_bytes.map(|bytes| vec![format!("{bytes} bytes in use; not judged")]);
+    section("memory", memory.into_iter().collect());
+    section("notes", lines(&mut explanation.notes.iter()));
     let holds = explanation.holds.iter().map(|hold| {
         let ends = hold.until.map_or("no known end".to_owned(), |end| format!("ends {}", until(end, now)));
         vec![hold.kind.clone(), hold.owner.clone(), ends, hold.reason.clone()]

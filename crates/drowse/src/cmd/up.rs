@@ -120,6 +120,7 @@ fn run_in(args: &Args, folder: &Folder, settings: Settings, inherited: Inherited
     if let Err(error) = drowse_drivers::process::raise_file_limit() {
         tracing::warn!("cannot open more files than usual: {error}");
     }
+    settings.remember_members();
     let memory = parts::open_store(&settings.config.server.database, folder)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()

@@ -16,9 +16,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use super::{ByProcess, Call, GpuError, Gpus};
+use super::{ByProcess, Call, Device, GpuError, Gpus};
 
-type Answer = Result<Vec<Result<ByProcess, GpuError>>, GpuError>;
+type Answer = Result<Vec<Device>, GpuError>;
 
 /// The last call that was begun, so that a hang can be named.
 #[derive(Debug)]
@@ -74,11 +74,11 @@ impl Reader {
 
     /// [`Gpus::by_process`], or [`GpuError::Hung`] after `within`.
     pub fn by_process(&mut self, within: Duration) -> Result<ByProcess, GpuError> {
-        super::sum(self.by_device(within)?)
+        super::sum(super::by_device(self.look(within)?))
     }
 
-    /// [`Gpus::by_device`], or [`GpuError::Hung`] after `within`.
-    pub fn by_device(&mut self, within: Duration) -> Result<Vec<Result<ByProcess, GpuError>>, GpuError> {
+    /// [`Gpus::look`], or [`GpuError::Hung`] after `within`.
+    pub fn look(&mut self, within: Duration) -> Result<Vec<Device>, GpuError> {
         if self.is_waiting {
             // The answer to a question of long ago, if there is one by now.
             match self.answers.recv_timeout(Duration::ZERO) {
@@ -106,7 +106,7 @@ fn ask(gpus: &mut Option<Gpus>, path: Option<&PathBuf>, progress: &Arc<Progress>
         Some(loaded) => loaded,
         None => Gpus::load_watched(path.map(PathBuf::as_path), Arc::clone(progress))?,
     };
-    let answer = loaded.by_device();
+    let answer = loaded.look();
     *gpus = Some(loaded);
     answer
 }

@@ -1,4 +1,4 @@
-//! A stand-in for NVIDIA's library, built by the test that uses it.
+//! A stand-in for NVIDIA's library, built by the test that uses it. Used by the tests of other crates too.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -27,7 +27,7 @@ impl StandIn {
         let folder = tempfile::tempdir().expect("a folder");
         let stand_in = Self { folder };
         stand_in.follow(script);
-        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/gpu/stand_in.c");
+        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../sensors/tests/gpu/stand_in.c");
         let mut compiler = Command::new("cc");
         compiler.args(["-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", "-o"]);
         compiler.arg(stand_in.library()).arg(source);

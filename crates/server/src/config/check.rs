@@ -123,12 +123,13 @@ mod tests {
     #[test]
     fn a_conflict_with_a_built_in_value_has_one_place() {
         let expected = "stale_after 40s must be more than two heartbeat intervals (30s each), or one late beat takes a healthy worker offline (stale_after is set by: worker w; heartbeat_interval by: built-in), for worker w";
-        assert_eq!(errors(&format!("{WORKER}policy.stale_after = \"40s\"")), [format!("f:5:22: {expected}")]);
+        let text = format!("{WORKER}policy.stale_after = \"40s\"\n[policy.group.g]\n");
+        assert_eq!(errors(&text), [format!("f:5:22: {expected}")]);
     }
 
     #[test]
     fn a_conflict_is_told_once_however_many_it_hits() {
-        let text = "[policy]\nstale_after = \"40s\"\n".to_owned()
+        let text = "[policy]\nstale_after = \"40s\"\n[policy.group.g]\n".to_owned()
             + WORKER
             + &WORKER.replace("\"w\"", "\"x\"")
             + &WORKER.replace("\"w\"", "\"y\"");

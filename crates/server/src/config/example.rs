@@ -251,7 +251,9 @@ mod tests {
             // A worker with a name needs the shared port, which is in another block.
             let is_named = block.contains("\n#sni = ");
             let router = if is_named { &blocks[2] } else { "" };
-            let found = errors(&switched_on(&format!("{router}{block}")));
+            // And one with a group needs that, which stands switched on among the others.
+            let group = if block.contains("\n#group = ") { "\n[policy.group.student]\n" } else { "" };
+            let found = errors(&format!("{}{group}", switched_on(&format!("{router}{block}"))));
             // Its own remark says that it is for PostgreSQL.
             let expected = usize::from(block.contains("[server]"));
             assert_eq!(found.len(), expected, "{block}\n{found:?}");

@@ -1,7 +1,7 @@
 //! `[[exemption]]`: who is spared what.
 //!
-//! One bad record is an error that names that record, and the others still count: nobody loses an
-//! exemption through another's typo.
+//! One bad record is an error that names that record, and the others still count. It spares whom it names all the
+//! same: nobody loses an exemption through a typo, another's or their own. One that names nobody is refused.
 
 use toml::de::DeValue;
 
@@ -71,56 +71,55 @@ pub(super) fn read_all(report: &mut Report<'_>, node: &Node<'_>) -> Vec<Exemptio
     let mut exemptions = Vec::new();
     for (index, item) in items.iter().enumerate() {
         report.set_exemption(Some(index + 1));
-        exemptions.extend(read(report, item));
+        let read = read(report, item);
+        if read.is_empty() {
+            report.condemn(index + 1);
+        }
+        exemptions.extend(read);
     }
     report.set_exemption(None);
     exemptions
 }
 
-fn read(report: &mut Report<'_>, node: &Node<'_>) -> Option<Exemption> {
-    let section = Section::of(report, node, "[[exemption]]", &[FIELDS])?;
+fn read(report: &mut Report<'_>, node: &Node<'_>) -> Vec<Exemption> {
+    let Some(section) = Section::of(report, node, "[[exemption]]", &[FIELDS]) else { return Vec::new() };
+    let mut is_read = true;
     let mut text = |name| {
         let text = section.read(report, name, read::text);
         // What was reported as wrong is not reported as missing as well.
-        (text.is_some() || !section.has(name)).then_some(text)
+        is_read &= text.is_some() || !section.has(name);
+        text
     };
-    let owner = text("owner");
-    let group = text("group");
-    let worker = text("worker");
-    let reason = text("reason");
-    let approved_by = text("approved_by");
-    let expires_on = section.read(report, "expires_on", instant);
+    let mut record = Record {
+        owner: text("owner"),
+        group: text("group"),
+        worker: text("worker"),
+        reason: text("reason"),
+        approved_by: text("approved_by"),
+        ..Record::default()
+    };
+    record.expires_on = section.read(report, "expires_on", instant);
     let from = section.read(report, "from", read::texts(FIELDS[3].expected));
-    let is_read =
-        (expires_on.is_some() || !section.has("expires_on")) && (from.is_some() || !section.has("from"));
-    let record = is_read.then(|| {
-        Some(Record {
-            owner: owner?,
-            group: group?,
-            worker: worker?,
-            from: from.unwrap_or_default(),
-            reason: reason?,
-            approved_by: approved_by?,
-            expires_on,
-        })
-    });
-    let exemption = record.flatten().and_then(|record| match record.read() {
-        Ok(exemption) => Some(exemption),
-        Err(error) => {
-            let (field, span) = match &error {
-                RecordError::FromWhat { .. } => ("from", section.span_of("from")),
-                RecordError::BadExpiry { .. } => ("", section.span_of("expires_on")),
-                RecordError::Subject
-                | RecordError::FromNothing
-                | RecordError::Missing { .. }
-                | RecordError::NoExpiry => ("", section.span()),
-            };
-            report.add(&span, field, error.into());
-            None
-        }
-    });
+    is_read &= (record.expires_on.is_some() || !section.has("expires_on"))
+        && (from.is_some() || !section.has("from"));
+    record.from = from.unwrap_or_default();
+    let read = record.read();
+    if let (Err(error), true) = (&read, is_read) {
+        let (field, span) = match error {
+            RecordError::FromWhat { .. } => ("from", section.span_of("from")),
+            RecordError::BadExpiry { .. } => ("", section.span_of("expires_on")),
+            RecordError::Subject
+            | RecordError::FromNothing
+            | RecordError::Missing { .. }
+            | RecordError::NoExpiry => ("", section.span()),
+        };
+        report.add(&span, field, error.clone().into());
+    }
     section.finish(report);
-    exemption
+    match read {
+        Ok(exemption) if is_read => vec![exemption],
+        Ok(_) | Err(_) => record.salvage(),
+    }
 }
 
 /// A text, or TOML's own kind of instant.
@@ -219,11 +218,44 @@ mod tests {
         let text = record(&[]) + &record(&[("expires_on", "")]) + &record(&[("owner", "owner = \"eve\"")]);
         let parsed = parsed(&text);
         let subjects: Vec<&Subject> = parsed.config.exemptions.iter().map(|it| &it.subject).collect();
-        assert_eq!(subjects, [&Subject::Owner("bob".into()), &Subject::Owner("eve".into())]);
+        let owner = |name: &str| Subject::Owner(name.into());
+        assert_eq!(subjects, [&owner("bob"), &owner("bob"), &owner("eve")]);
         assert_eq!(parsed.problems.len(), 1);
         assert_eq!(parsed.problems[0].exemption, Some(2));
         assert!(parsed.clone().lenient().is_ok(), "a server starts with the good ones");
         assert!(parsed.strict().is_err(), "check-config refuses the file");
+    }
+
+    #[test]
+    fn a_record_that_is_wrong_spares_whom_it_names_and_one_that_names_nobody_is_refused() {
+        for (line, from, expiry) in [
+            (("from", "from = [\"idle\"]"), 2, None),
+            (("from", "from = \"idle_timeout\""), 2, None),
+            (("from", "from = [\"max_runtime\"]\nnote = 1"), 1, None),
+            (("reason", ""), 2, None),
+            (("approved_by", "approved_by = 3"), 2, None),
+            (("expires_on", ""), 2, Some(Expiry::Never)),
+            (("expires_on", "expires_on = \"soon\""), 2, Some(Expiry::Never)),
+        ] {
+            let parsed = parsed(&record(&[line]));
+            let (config, problems) = parsed.lenient().unwrap_or_else(|_| panic!("{line:?}"));
+            assert_eq!(problems.len(), 1, "{line:?}");
+            let [spared] = &config.exemptions[..] else { panic!("{line:?}: {:?}", config.exemptions) };
+            assert_eq!(
+                (&spared.subject, spared.from.len()),
+                (&Subject::Owner("bob".into()), from),
+                "{line:?}"
+            );
+            assert_eq!(spared.expires_on, expiry.unwrap_or(parse(&record(&[])).exemptions[0].expires_on));
+        }
+        // Two names are a mistake, and neither of the two suffers for it.
+        let both = parsed(&record(&[("group", "group = \"g\"")])).lenient().unwrap().0.exemptions;
+        assert_eq!(both.len(), 2, "{both:?}");
+        for line in [("owner", ""), ("owner", "owner = 3"), ("owner", "owner = \" \"")] {
+            let problems = parsed(&record(&[line])).lenient().unwrap_err();
+            assert!(problems[0].to_string().starts_with("f:"), "{line:?}");
+            assert_eq!(problems[0].exemption, Some(1), "{line:?}");
+        }
     }
 
     #[test]

@@ -6,11 +6,17 @@
 //! bob     # since March
 //! ```
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
+use drowse_core::policy::{Level, PolicyLayer};
+use toml::de::DeValue;
+
+use super::policy::Layers;
 use super::problem::{Fault, Report};
+use super::section::Node;
 use super::source::{Place, Source};
+use super::suggest::nearest;
 
 /// The text of one members file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,12 +33,19 @@ pub struct MembersFile {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Groups {
     group_of: BTreeMap<String, String>,
+    /// What each members file says.
+    files: BTreeMap<String, String>,
 }
 
 impl Groups {
     /// The group of an owner.
     pub fn of(&self, owner: &str) -> Option<&str> {
         self.group_of.get(owner).map(String::as_str)
+    }
+
+    /// Each group that has a members file, with what that says.
+    pub const fn files(&self) -> &BTreeMap<String, String> {
+        &self.files
     }
 
     /// Each group that has a member, with the number of its members.
@@ -62,6 +75,7 @@ pub(super) fn read(report: &mut Report<'_>, files: &[MembersFile]) -> Groups {
     let mut groups = Groups::default();
     let mut first: BTreeMap<String, Place> = BTreeMap::new();
     for file in files {
+        groups.files.insert(file.group.clone(), file.text.clone());
         let source = Source::new(&file.file, &file.text);
         for (name, span) in parse_members(&file.text) {
             if name.contains(char::is_whitespace) {
@@ -90,6 +104,31 @@ pub(super) fn read(report: &mut Report<'_>, files: &[MembersFile]) -> Groups {
     groups
 }
 
+/// A worker of a group that nobody knows would be judged by the other layers, which is not what its group was for.
+pub(super) fn check(report: &mut Report<'_>, workers: Option<&Node<'_>>, layers: &Layers, groups: &Groups) {
+    let Some(DeValue::Array(workers)) = workers.map(toml::Spanned::get_ref) else { return };
+    for worker in workers.iter().filter_map(|worker| worker.get_ref().as_table()) {
+        let Some(group) = worker.get("group") else { continue };
+        let Some(name) = group.get_ref().as_str() else { continue };
+        let of_group = |layer: &&PolicyLayer| layer.level == Level::Group;
+        let known: BTreeSet<&str> = layers
+            .layers
+            .iter()
+            .filter(of_group)
+            .filter_map(|layer| layer.name.as_deref())
+            .chain(groups.files.keys().map(String::as_str))
+            .collect();
+        if !known.contains(name) {
+            let meant =
+                nearest(name, known).map_or_else(String::new, |near| format!("; did you mean {near:?}?"));
+            let rule = format!(
+                "there is no group {name:?}: neither [policy.group.{name}] nor groups/{name}.members{meant}"
+            );
+            report.add(&group.span(), "group", Fault::rule(rule));
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::tests::parsed_with;
@@ -112,11 +151,26 @@ mod tests {
 
     #[test]
     fn an_owner_s_group_selects_policy_unless_the_worker_names_one() {
-        let text = "[policy.group.student]\nwindow = 3\n[[worker]]\nid = \"a\"\ndriver = \"sim\"\nowner = \"alice\"\n[[worker]]\nid = \"b\"\ndriver = \"sim\"\nowner = \"alice\"\ngroup = \"faculty\"\n";
+        let text = "[policy.group.student]\nwindow = 3\n[policy.group.faculty]\n[[worker]]\nid = \"a\"\ndriver = \"sim\"\nowner = \"alice\"\n[[worker]]\nid = \"b\"\ndriver = \"sim\"\nowner = \"alice\"\ngroup = \"faculty\"\n";
         let config = parsed_with(text, &[file("student", "alice")], &[]).strict().unwrap();
         assert_eq!(config.groups.of("alice"), Some("student"));
         let group = |index: usize| config.workers[index].selectors.group.clone();
         assert_eq!((group(0).as_deref(), group(1).as_deref()), (Some("student"), Some("faculty")));
+    }
+
+    #[test]
+    fn a_listed_worker_of_a_group_that_nobody_knows_is_refused_by_its_name() {
+        let worker = |group: &str| format!("[[worker]]\nid = \"a\"\ndriver = \"sim\"\ngroup = \"{group}\"\n");
+        let layer = "[policy.group.student]\nwindow = 3\n";
+        let text = format!("{}{layer}", worker("studnet"));
+        let problems = parsed_with(&text, &[], &[]).problems;
+        let said = problems[0].to_string();
+        let expected = "f:4:9: group: there is no group \"studnet\": neither [policy.group.studnet] nor \
+                        groups/studnet.members; did you mean \"student\"?";
+        assert_eq!(said.lines().next(), Some(expected));
+        assert!(parsed_with(&format!("{}{layer}", worker("student")), &[], &[]).strict().is_ok());
+        // A file with no names in it is a group with no members, and a group.
+        assert!(parsed_with(&worker("student"), &[file("student", "")], &[]).strict().is_ok());
     }
 
     #[test]

@@ -4,7 +4,10 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use super::group::MembersFile;
+use drowse_core::policy::Level;
+
+use super::group::{Groups, MembersFile, parse_members};
+use super::problem::Problem;
 use super::{Input, Parsed, parse};
 
 /// A configuration of ten thousand workers is this large; a disk image given by mistake is larger.
@@ -36,10 +39,76 @@ pub enum LoadError {
 
 /// Reads and parses a configuration file, the members of its groups beside it, and the environment.
 pub fn load(file: &Path, variables: &[(String, String)]) -> Result<Parsed, LoadError> {
+    load_with(file, variables, None)
+}
+
+/// The same, with the members files that [`remember`] has kept: one that is missing now takes nobody out of its group.
+pub fn load_with(
+    file: &Path,
+    variables: &[(String, String)],
+    kept: Option<&Path>,
+) -> Result<Parsed, LoadError> {
     let text = read(file)?;
-    let members = members(&file.parent().unwrap_or(Path::new("")).join("groups"))?;
+    let folder = file.parent().unwrap_or(Path::new("")).join("groups");
+    let mut members = members(&folder)?;
     let shown = file.display().to_string();
-    Ok(parse(&Input { file: &shown, text: &text, members: &members, variables }))
+    let parsed = parse(&Input { file: &shown, text: &text, members: &members, variables });
+    let missing = match kept {
+        Some(kept) => missing(&parsed, &members, kept)?,
+        None => Vec::new(),
+    };
+    if missing.is_empty() {
+        return Ok(parsed);
+    }
+    let problems = missing.iter().map(|file| Problem::missing_members(&folder, &file.group));
+    let problems: Vec<Problem> = problems.collect();
+    members.extend(missing);
+    let mut parsed = parse(&Input { file: &shown, text: &text, members: &members, variables });
+    parsed.problems.extend(problems);
+    Ok(parsed)
+}
+
+/// The files of groups that have settings and had members, and whose file is not there now. An empty one says that there
+/// are no members; none says nothing.
+fn missing(parsed: &Parsed, members: &[MembersFile], kept: &Path) -> Result<Vec<MembersFile>, LoadError> {
+    let is_there = |group: &str| members.iter().any(|file| file.group == group);
+    // Who is named elsewhere by now has moved.
+    let is_named = |name: &str| parsed.config.groups.of(name).is_some();
+    let layers = parsed.config.policy.layers().iter().filter(|layer| layer.level == Level::Group);
+    let mut missing = Vec::new();
+    let is_plain = |group: &str| !group.contains('/');
+    let groups = layers.filter_map(|layer| layer.name.as_deref());
+    for group in groups.filter(|group| is_plain(group) && !is_there(group)) {
+        let file = kept.join(format!("{group}.members"));
+        let text = match read(&file) {
+            Ok(text) => text,
+            Err(LoadError::Missing { .. }) => continue,
+            Err(other) => return Err(other),
+        };
+        let names: Vec<&str> =
+            parse_members(&text).map(|(name, _)| name).filter(|name| !is_named(name)).collect();
+        if !names.is_empty() && !missing.iter().any(|known: &MembersFile| known.group == group) {
+            let text = names.join("\n");
+            missing.push(MembersFile { group: group.to_owned(), file: file.display().to_string(), text });
+        }
+    }
+    Ok(missing)
+}
+
+/// Keeps what the members files say, for when one of them is missing.
+pub fn remember(groups: &Groups, kept: &Path) -> io::Result<()> {
+    for (group, text) in groups.files() {
+        let file = kept.join(format!("{group}.members"));
+        if std::fs::read_to_string(&file).is_ok_and(|known| known == *text) {
+            continue;
+        }
+        std::fs::create_dir_all(kept)?;
+        // In one step: half a file is another group.
+        let new = kept.join(format!(".{group}.new"));
+        std::fs::write(&new, text)?;
+        std::fs::rename(new, file)?;
+    }
+    Ok(())
 }
 
 fn read(file: &Path) -> Result<String, LoadError> {
@@ -106,6 +175,37 @@ mod tests {
         let config = load(&file, &[]).unwrap().strict().unwrap();
         assert_eq!(config.groups.of("bob"), Some("student"));
         assert_eq!(config.groups.sizes().into_iter().collect::<Vec<_>>(), [("student", 2)]);
+    }
+
+    #[test]
+    fn a_members_file_that_is_missing_takes_nobody_out_of_the_group() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let (file, kept) = (at("drowse.toml"), at("kept"));
+        let text = "[policy.group.student]\n[policy.group.faculty]\n[[worker]]\nid = \"a\"\ndriver = \"sim\"\nowner = \"alice\"\n";
+        fs::write(&file, text).unwrap();
+        fs::create_dir(at("groups")).unwrap();
+        fs::write(at("groups/student.members"), "alice\nbob # here\n").unwrap();
+        let read = || load_with(&file, &[], Some(&kept)).unwrap().lenient().unwrap();
+        let (config, problems) = read();
+        assert_eq!(problems, []);
+        remember(&config.groups, &kept).unwrap();
+        // Gone: everybody stays, also those who have no worker yet, and that is told.
+        fs::remove_file(at("groups/student.members")).unwrap();
+        let (config, problems) = read();
+        assert_eq!(config.workers[0].selectors.group.as_deref(), Some("student"));
+        assert_eq!(config.groups.of("bob"), Some("student"));
+        let told = problems[0].to_string();
+        assert!(told.contains("groups/student.members is missing"), "{told}");
+        // Who is named by another file has moved; an empty file says that nobody is left; so does no such group.
+        fs::write(at("groups/faculty.members"), "bob").unwrap();
+        assert_eq!(read().0.groups.of("bob"), Some("faculty"));
+        fs::write(at("groups/student.members"), "").unwrap();
+        let (config, problems) = read();
+        assert_eq!((config.groups.of("alice"), problems.len()), (None, 0));
+        fs::remove_file(at("groups/student.members")).unwrap();
+        fs::write(&file, "[policy.group.faculty]\n").unwrap();
+        assert_eq!(read().0.groups.of("alice"), None);
     }
 
     #[test]

@@ -11,6 +11,7 @@
 
 use std::fmt;
 use std::ops::Range;
+use std::path::Path;
 
 use drowse_core::id::NotAWorkerId;
 use drowse_core::policy::exemption::RecordError;
@@ -129,6 +130,9 @@ pub struct Problem {
     pub fault: Fault,
     /// The exemption that it concerns, from 1 on. It costs nobody else anything.
     pub exemption: Option<usize>,
+    /// Nobody fares worse for it, so that a server may start with it: whom an exemption names is spared although it is
+    /// wrong.
+    pub costs_nobody: bool,
     /// Other places that have to do with it.
     pub notes: Vec<Note>,
     excerpt: Option<String>,
@@ -173,6 +177,25 @@ impl fmt::Display for Problem {
 /// More than this nobody reads, and finding places in a file that is one long line takes time.
 const MOST: usize = 1_000;
 
+impl Problem {
+    /// A members file that was there is not any more.
+    pub(super) fn missing_members(folder: &Path, group: &str) -> Self {
+        let rule = format!(
+            "{}/{group}.members is missing: its members stay in the group; leave an empty file if it has none",
+            folder.display()
+        );
+        Self {
+            place: None,
+            key: None,
+            fault: Fault::rule(rule),
+            exemption: None,
+            costs_nobody: true,
+            notes: Vec::new(),
+            excerpt: None,
+        }
+    }
+}
+
 /// Collects the problems of one configuration.
 #[derive(Debug)]
 pub(super) struct Report<'a> {
@@ -190,6 +213,13 @@ impl<'a> Report<'a> {
 
     pub(super) const fn source(&self) -> &Source<'a> {
         &self.source
+    }
+
+    /// Nobody can tell whom the exemption spares: that is no slip.
+    pub(super) fn condemn(&mut self, exemption: usize) {
+        for problem in self.problems.iter_mut().filter(|problem| problem.exemption == Some(exemption)) {
+            problem.costs_nobody = false;
+        }
     }
 
     /// From now on problems belong to this exemption, or to none.
@@ -224,6 +254,7 @@ impl<'a> Report<'a> {
             key,
             fault,
             exemption: self.exemption,
+            costs_nobody: self.exemption.is_some(),
             notes: note.into_iter().collect(),
             excerpt,
         });
@@ -245,6 +276,7 @@ impl<'a> Report<'a> {
             key: None,
             fault,
             exemption: None,
+            costs_nobody: false,
             notes: other.map(|(place, message)| Note { place, message, excerpt: None }).into_iter().collect(),
             excerpt: source.excerpt(span),
         });
@@ -257,6 +289,7 @@ impl<'a> Report<'a> {
             key: None,
             fault,
             exemption: None,
+            costs_nobody: false,
             notes: Vec::new(),
             excerpt: None,
         });

@@ -1,8 +1,10 @@
 //! What a person can have done: pause, stop, resume, drain, terminate.
 
 use drowse_core::event::{Event, Request};
+use drowse_core::hold::KeepAlive;
 use drowse_core::id::WorkerId;
 use drowse_core::machine::Answer;
+use drowse_core::status::StatusKind;
 use drowse_core::worker::Worker;
 use drowse_store::Lane;
 use serde_json::json;
@@ -85,14 +87,36 @@ impl Fleet {
         order: Order,
         event: fn(Request) -> Event,
     ) -> Result<Done, ControlError> {
+        let keep_alive = if order.force { KeepAlive::NotLooked } else { self.keep_alive(id).await? };
         let (answer, worker) = self
             .0
             .change(name, Lane::Ordinary, id, move |change| {
-                let request = change.request(&order.by, &order.message, order.force)?;
+                let mut request = change.request(&order.by, &order.message, order.force)?;
+                keep_alive.amend(&mut request.holds);
                 change.apply(&event(request))
             })
             .await?;
         Ok(Done { answer, worker })
+    }
+
+    /// Its keep-alive file as it is now: somebody may have touched it since the last check.
+    async fn keep_alive(&self, id: &WorkerId) -> Result<KeepAlive, ControlError> {
+        let Some(subject) = self.0.subject_now(id).await? else { return Ok(KeepAlive::NotLooked) };
+        match subject.worker.status.kind() {
+            StatusKind::Running | StatusKind::Paused => {
+                Ok(self.0.look_for_keep_alive(id, &subject.spec, &subject.resolved.policy).await)
+            }
+            StatusKind::Provisioning
+            | StatusKind::Pausing
+            | StatusKind::Waking
+            | StatusKind::Stopping
+            | StatusKind::Stopped
+            | StatusKind::Draining
+            | StatusKind::Terminating
+            | StatusKind::Terminated
+            | StatusKind::Failed
+            | StatusKind::Unknown => Ok(KeepAlive::NotLooked),
+        }
     }
 
     async fn apply(

@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use drowse_core::Timestamp;
 use drowse_core::policy::Source;
 use drowse_core::policy::exemption::{Expiry, Record};
 use drowse_wire::problem::Code;
@@ -27,16 +28,16 @@ pub(super) async fn list(State(state): State<ApiState>) -> Answered<Json<Exempti
         Expiry::At(end) => end > now,
         Expiry::Never => true,
     });
-    Ok(Json(ExemptionList { exemptions: shown.map(|(place, granting)| of(place, granting)).collect() }))
+    Ok(Json(ExemptionList { exemptions: shown.map(|(place, granting)| of(place, granting, now)).collect() }))
 }
 
-fn of(place: usize, granting: &Granting) -> Exemption {
+fn of(place: usize, granting: &Granting, now: Timestamp) -> Exemption {
     // Those of the file come first, so that their place in the list is that in the file.
     let (id, source) = match granting.id {
         Some(id) => (id.to_string(), Source::RunTime),
         None => (format!("{OF_FILE}{}", place + 1), Source::File),
     };
-    Exemption::of(id, &granting.exemption, source.code(), granting.at)
+    Exemption::of(id, &granting.exemption, source.code(), granting.at, now)
 }
 
 /// Grants an exemption.
@@ -51,7 +52,7 @@ pub(super) async fn create(
         Record::from(new).read().map_err(|error| Failure::new(Code::Invalid, error.to_string()))?;
     let at = state.fleet().clock().now();
     let id = state.fleet().add_exemption(exemption.clone(), &who.name).await?;
-    let shown = Exemption::of(id.to_string(), &exemption, Source::RunTime.code(), Some(at));
+    let shown = Exemption::of(id.to_string(), &exemption, Source::RunTime.code(), Some(at), at);
     Ok((StatusCode::CREATED, Json(shown)))
 }
 

@@ -82,10 +82,13 @@ impl Shown {
 
     pub(super) fn readings(&self) -> v1::Readings {
         let explanation = self.picture.explain(&self.verdict);
+        let mut readings: Vec<v1::Reading> = explanation.signals.iter().map(Into::into).collect();
+        self.picture.tell_problems(&mut readings);
         v1::Readings {
             worker_id: self.picture.worker.id.to_string(),
             at: self.verdict.at,
-            readings: explanation.signals.iter().map(Into::into).collect(),
+            readings,
+            memory_bytes: self.picture.checked.memory_bytes,
         }
     }
 

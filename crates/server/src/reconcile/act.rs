@@ -1,5 +1,6 @@
 //! The end of a check: the verdict, and the transaction that acts on it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use drowse_core::reason::PauseReason;
 use drowse_core::schedule;
 use drowse_core::signal::{Signal, UnknownCause};
 use drowse_core::status::StatusKind;
-use drowse_core::verdict::{Action, Snapshot, Use, Verdict, Warned, Warning, WarningKind, judge};
+use drowse_core::verdict::{Action, Snapshot, Spared, Use, Verdict, Warned, Warning, WarningKind, judge};
 use drowse_store::{Claimed, Finished, Held, Lane, SpanLane};
 use serde_json::json;
 
@@ -35,6 +36,9 @@ struct Notes {
     warnings: Vec<Warning>,
     would_sleep: Option<PauseReason>,
     unknown_alert: bool,
+    spared: Spared,
+    /// Why signals cannot be read, if that is news.
+    problems: BTreeMap<Signal, String>,
     /// The verdict in words, for the journal: made before the transaction, in which others wait.
     told: Option<serde_json::Value>,
 }
@@ -60,6 +64,13 @@ impl Shared {
             verdict = picture.judge(began_at, now);
         }
         let mut notes = note(&mut picture, &verdict, now);
+        let interval = picture.interval();
+        let stored = &picture.checked.counters;
+        let counters = self.meters.of(&claimed.worker, stored).unwrap_or_else(|| stored.clone());
+        let counters = counters.after(picture.totals.boot.as_ref(), picture.totals.iter(), interval);
+        if is_running {
+            picture.checked.counters = counters;
+        }
         if notes.would_sleep.is_some() || verdict.action != Action::None {
             notes.told = Some(told(&picture, &verdict));
         }
@@ -84,7 +95,7 @@ impl Shared {
         match finished {
             Finished::Written => {
                 self.tell_warnings(&picture, &warnings);
-                self.meters.keep(&claimed.worker, &picture.totals, picture.interval());
+                self.meters.keep(&claimed.worker, &picture.checked.counters);
                 if verdict.action == Action::ScaleDown {
                     let region = picture.worker.selectors.region.clone();
                     lock(&self.scaled_down).insert(region, now);
@@ -130,7 +141,7 @@ impl Shared {
         }
         self.write_notes(change, &notes);
         write_history(change, picture, verdict)?;
-        keep_alive::write(change, picture)?;
+        keep_alive::write(change, picture.kept_alive_before.as_ref(), &picture.keep_alive)?;
         let mut held = change.locked.held()?;
         // After a stall of ours leases get their time again before any of them ends.
         if !self.is_stalled(change.now) {
@@ -223,6 +234,15 @@ impl Shared {
         if notes.unknown_alert {
             change.journal("worker.unknown_alert", json!({}));
         }
+        if !notes.problems.is_empty() {
+            change.journal("worker.unreadable", json!({ "problems": notes.problems }));
+        }
+        if let Some(since) = notes.spared.idle_since {
+            change.journal("worker.exempt", json!({ "from": "idle_timeout", "idle_since": since }));
+        }
+        if let Some(over_at) = notes.spared.runtime_over_at {
+            change.journal("worker.exempt", json!({ "from": "max_runtime", "over_at": over_at }));
+        }
         self.metrics.count(|counted| {
             counted.warnings += notes.warnings.len() as u64;
             counted.would_pause += u64::from(notes.would_sleep.is_some());
@@ -277,6 +297,11 @@ fn note(picture: &mut Picture, verdict: &Verdict, now: Timestamp) -> Notes {
     }
     verdict.note(&mut checked.evidence);
     notes.unknown_alert = verdict.unknown_alert;
+    notes.spared = verdict.spared.news(checked.spared);
+    checked.spared = verdict.spared.told(checked.spared);
+    if checked.problems != picture.problems_before {
+        notes.problems.clone_from(&checked.problems);
+    }
     for (warning, sent) in [
         (verdict.idle_warning, &mut checked.idle_warned),
         (verdict.runtime_warning, &mut checked.runtime_warned),

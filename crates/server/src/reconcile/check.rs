@@ -114,7 +114,7 @@ impl Shared {
             StatusKind::Pausing | StatusKind::Waking | StatusKind::Stopping | StatusKind::Terminating => {
                 return self.check_transition(claimed, &picture, &spec).await;
             }
-            StatusKind::Draining => return self.check_drain(claimed, &picture).await,
+            StatusKind::Draining => return self.check_drain(claimed, &picture, &spec).await,
             StatusKind::Terminated => {
                 self.finish(claimed, &picture, None).await?;
                 return Ok(None);
@@ -383,7 +383,7 @@ fn is_news(worker: &Worker, seen: &Seen) -> bool {
 }
 
 /// Whether a worker of this kind comes into being by our start; the others are made elsewhere and found here.
-const fn is_made_by_us(driver: DriverKind) -> bool {
+pub(super) const fn is_made_by_us(driver: DriverKind) -> bool {
     match driver {
         DriverKind::Process | DriverKind::Qemu | DriverKind::Sim => true,
         DriverKind::Docker | DriverKind::Ec2 => false,

@@ -11,15 +11,17 @@ use drowse_core::Timestamp;
 use drowse_core::effect::Effect;
 use drowse_core::event::Event;
 use drowse_core::id::{IntentId, WorkerId};
+use drowse_core::machine::Answer;
 use drowse_core::signal::{DriverKind, Signal};
 use drowse_core::step;
 use drowse_core::worker::{Power, Worker};
 use drowse_drivers::{Acted, Driver, Error, Hook, Measure, Seen, Stop, Terminate, Wanted};
-use drowse_store::{Lane, StoreError, WorkerRecord};
+use drowse_store::{Lane, StoreError, View, WorkerRecord};
 use serde::Deserialize as _;
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 
+use crate::change::Change;
 use crate::fleet::ControlError;
 use crate::meters::Totals;
 use crate::policies::Resolved;
@@ -100,6 +102,7 @@ impl Shared {
         match effect {
             Effect::RunBeforePause { intent, .. } => self.before_pause(&job, intent).await,
             Effect::RunAfterResume => self.after_resume(&job).await,
+            Effect::AnnounceSleep { stops_at } => self.announce_sleep(&job.subject, stops_at),
             Effect::Freeze { intent } => self.freeze(&job, intent).await,
             Effect::Thaw { intent } => self.wake_up(&job, intent, "thaw").await,
             Effect::Start { intent, not_before } => {
@@ -110,6 +113,10 @@ impl Shared {
                 }
             }
             Effect::Stop { intent, mode, grace, thaw_first } => {
+                if !self.asked.contains(id, intent) && !self.passes_last_look(&job, intent).await {
+                    return;
+                }
+                self.asked.insert(id, intent);
                 let within = job.within(self.clock.now());
                 let stop = Stop { intent, mode, grace, thaw_first };
                 let answer = self.hands.call("stop", job.driver.stop(id, stop, within)).await;
@@ -134,22 +141,27 @@ impl Shared {
     /// The worker as it is now. While the store is away, that is waited for.
     async fn subject(self: &Arc<Self>, id: &WorkerId) -> Result<Option<Subject>, StoreError> {
         loop {
-            let (shared, id) = (Arc::clone(self), id.clone());
-            let loaded = self.db.glance(move |view| {
-                let Some(record) = view.worker(&id)?.filter(|record| record.removed_at.is_none()) else {
-                    return Ok(None);
-                };
-                let book = shared.policies.book(view)?;
-                let resolved = book.of(&record.without_terms().selectors);
-                Ok::<_, StoreError>(Subject::of(&record, resolved))
-            });
-            match loaded.await {
+            match self.subject_now(id).await {
                 Err(error) if error.is_outage() => {
                     self.clock.sleep_until(self.clock.now() + MARGIN).await;
                 }
                 other => return other,
             }
         }
+    }
+
+    /// The worker as it is now, if the store can tell.
+    pub(crate) async fn subject_now(self: &Arc<Self>, id: &WorkerId) -> Result<Option<Subject>, StoreError> {
+        let (shared, id) = (Arc::clone(self), id.clone());
+        let load = move |view: &View<'_>| {
+            let Some(record) = view.worker(&id)?.filter(|record| record.removed_at.is_none()) else {
+                return Ok(None);
+            };
+            let book = shared.policies.book(view)?;
+            let resolved = book.of(&record.without_terms().selectors);
+            Ok::<_, StoreError>(Subject::of(&record, resolved))
+        };
+        self.db.glance(load).await
     }
 
     async fn before_pause(self: &Arc<Self>, job: &Job<'_>, intent: IntentId) {
@@ -364,13 +376,23 @@ impl Shared {
     /// Tells the rules what the driver answered. Too late is no error: somebody else knew sooner. While the store
     /// is away it is kept, and told when that is back; nothing newer can have been decided before.
     async fn answer(self: &Arc<Self>, id: &WorkerId, event: Event) {
+        let _ = self.answer_with(id, move |change| change.apply(&event)).await;
+    }
+
+    /// The same, and what else is to be written with it.
+    pub(super) async fn answer_with(
+        self: &Arc<Self>,
+        id: &WorkerId,
+        work: impl Fn(&mut Change<'_>) -> Result<Answer, ControlError> + Clone + Send + 'static,
+    ) -> Result<Answer, ControlError> {
         loop {
-            let told = event.clone();
-            match self.change("answer", Lane::Wake, id, move |change| change.apply(&told)).await {
+            let work = work.clone();
+            match self.change("answer", Lane::Wake, id, work).await {
                 Err(ControlError::Unavailable(error)) if error.is_outage() || error.is_worth_retrying() => {
                     self.clock.sleep_until(self.clock.now() + MARGIN).await;
                 }
-                Ok(_) | Err(_) => return,
+                Ok((answer, _)) => return Ok(answer),
+                Err(error) => return Err(error),
             }
         }
     }
@@ -385,6 +407,7 @@ fn intent_of(effect: Effect) -> Option<IntentId> {
         | Effect::Start { intent, .. }
         | Effect::Terminate { intent } => Some(intent),
         Effect::RunAfterResume
+        | Effect::AnnounceSleep { .. }
         | Effect::Look { .. }
         | Effect::Snooze { .. }
         | Effect::EndHolds

@@ -1,7 +1,7 @@
 //! A freeze: what the driver did counts only when it is written down, and only if nothing has arrived meanwhile.
 //!
 //! ```text
-//!   freeze ──▶ wait for evidence on its way ──▶ flush ──▶ confirm ──▶ paused, or undone
+//!   last look ──▶ freeze ──▶ last look ──▶ wait for evidence on its way ──▶ flush ──▶ confirm ──▶ paused, or undone
 //!     │                                                      │
 //!     └── somebody at the door ──────────────────────────────┴── the store is away ──▶ thaw, ask again later
 //! ```
@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use drowse_core::event::Event;
 use drowse_core::id::{IntentId, WorkerId};
-use drowse_core::machine::Answer;
+use drowse_core::machine::{Answer, LastLook};
 use drowse_core::refusal::Refusal;
 use drowse_core::signal::Signal;
 use drowse_core::status::Status;
@@ -18,7 +18,9 @@ use drowse_core::worker::Power;
 use drowse_store::{Lane, StoreError};
 use tokio::task::JoinError;
 
+use super::check::is_made_by_us;
 use super::effects::{Job, MARGIN, RETRY};
+use super::last_look::told_late;
 use crate::fleet::ControlError;
 use crate::ingest::FLUSH_INTERVAL;
 use crate::shared::Shared;
@@ -32,13 +34,21 @@ impl Shared {
         }
         let mut frozen_at = self.clock.now();
         let mut lane = Lane::Wake;
+        let mut look = None;
         // Somebody waits for it already: it is not frozen only to be thawed.
         if !matches!(job.subject.worker.status, Status::Pausing { wake: Some(_), .. }) {
+            if !self.passes_last_look(job, intent).await {
+                return;
+            }
             let within = job.within(self.clock.now());
             let answer = self.hands.call("freeze", job.driver.freeze(job.id, within)).await;
             let Some(seen) = self.settled(job, intent, answer, &[Power::Paused]).await else { return };
             debug_assert_eq!(seen.power, Power::Paused);
             frozen_at = self.clock.now();
+            if !is_made_by_us(job.subject.worker.driver) {
+                // Nobody in it can ask for anything from now on, and until now somebody could.
+                look = Some(self.last_look_at(job, &seen).await);
+            }
             let is_wanted = self.wait_for_evidence(job).await;
             // A fleet that falls asleep stands in nobody's way, and what is due is decided first.
             lane = if is_wanted { Lane::Wake } else { Lane::Late };
@@ -50,7 +60,7 @@ impl Shared {
         let _ = self.flush_past(frozen_at).await;
         let mut may_be_written = false;
         loop {
-            match self.confirm(job, intent, lane).await {
+            match self.confirm(job, intent, look.as_ref(), lane).await {
                 Err(ControlError::Unavailable(error)) => {
                     may_be_written |= matches!(error, StoreError::CommitUnknown(_));
                     // What cannot be written down is not left frozen.
@@ -75,17 +85,20 @@ impl Shared {
         self: &Arc<Self>,
         job: &Job<'_>,
         intent: IntentId,
+        look: Option<&LastLook>,
         lane: Lane,
     ) -> Result<Answer, ControlError> {
+        let look = look.cloned();
         if lane == Lane::Wake || self.tasks.blocking() == Blocking::Inline {
-            return self.confirm_pause(job.id, intent, lane).await;
+            return self.confirm_pause(job.id, intent, look, lane).await;
         }
-        let (shared, id) = (Arc::clone(self), job.id.clone());
-        let mut in_turn = self.tasks.spawn(async move { shared.confirm_pause(&id, intent, lane).await });
+        let (shared, id, found) = (Arc::clone(self), job.id.clone(), look.clone());
+        let mut in_turn =
+            self.tasks.spawn(async move { shared.confirm_pause(&id, intent, found, lane).await });
         let overtook = tokio::select! {
             biased;
             confirmed = &mut in_turn => return or_failed(confirmed),
-            () = self.is_asked_for(job) => self.confirm_pause(job.id, intent, Lane::Wake).await,
+            () = self.is_asked_for(job) => self.confirm_pause(job.id, intent, look, Lane::Wake).await,
         };
         let Err(ControlError::Unavailable(error)) = overtook else { return overtook };
         // The other may yet be written, and nobody says before it has ended that none was.
@@ -122,10 +135,16 @@ impl Shared {
         self: &Arc<Self>,
         id: &WorkerId,
         intent: IntentId,
+        look: Option<LastLook>,
         lane: Lane,
     ) -> Result<Answer, ControlError> {
         let shared = Arc::clone(self);
         let confirmed = self.change("paused", lane, id, move |change| {
+            if let Some(look) = &look
+                && told_late(change, intent, look)? == Answer::Accepted
+            {
+                return Ok(Answer::Accepted);
+            }
             let worker = change.worker();
             if worker.status.intent() == Some(intent)
                 && let Some(sleep) = worker.status.sleep()

@@ -1,9 +1,8 @@
 //! The keep-alive file in a worker, which holds it awake while it is young enough.
 
-use std::sync::Arc;
-
-use drowse_core::Timestamp;
-use drowse_core::hold::{Hold, HoldKind};
+use drowse_core::hold::{Hold, HoldKind, KeepAlive};
+use drowse_core::id::WorkerId;
+use drowse_core::policy::Policy;
 use drowse_core::signal::DriverKind;
 use drowse_drivers::Error;
 use serde_json::json;
@@ -12,62 +11,63 @@ use super::signals::fail_all;
 use crate::change::Change;
 use crate::fleet::ControlError;
 use crate::hands::LOOK_WITHIN;
-use crate::picture::{KeepAlive, Picture};
+use crate::picture::Picture;
 use crate::shared::Shared;
 use crate::spec::WorkerSpec;
 
 impl Shared {
-    /// Looks for it. A worker in which nobody can look is as unknown as one of which nothing can be read: there may be
-    /// somebody in it who asked to be left alone.
-    pub(super) async fn read_keep_alive(self: &Arc<Self>, picture: &mut Picture, spec: &WorkerSpec) {
+    /// Looks for it now.
+    pub(crate) async fn look_for_keep_alive(
+        &self,
+        id: &WorkerId,
+        spec: &WorkerSpec,
+        policy: &Policy,
+    ) -> KeepAlive {
         // Only containers have files of their own.
         if spec.driver.kind() != DriverKind::Docker {
-            return;
+            return KeepAlive::NotLooked;
         }
-        let policy = &picture.resolved.policy;
-        let (path, max_age) = (policy.keep_alive_file.clone(), policy.keep_alive_max_age);
+        let path = &policy.keep_alive_file;
         if path.is_empty() {
-            return picture.is_kept_alive(None);
+            return KeepAlive::Absent;
         }
-        let id = picture.worker.id.clone();
         let looked = async {
-            let driver = self.hands.of(&id, spec).await?;
-            self.hands.call("touched", driver.touched(&id, &path, LOOK_WITHIN)).await
+            let driver = self.hands.of(id, spec).await?;
+            self.hands.call("touched", driver.touched(id, path, LOOK_WITHIN)).await
         };
-        let touched = looked.await;
-        let now = self.clock.now();
-        match touched {
-            Ok(touched) => {
-                let hold = touched.map(|at| hold(&path, at.min(now), max_age));
-                picture.is_kept_alive(hold.filter(|hold| hold.is_live(now)));
-            }
-            Err(Error::Unsupported { .. }) => {}
+        match looked.await {
+            Ok(touched) => KeepAlive::of(path, touched, policy.keep_alive_max_age, self.clock.now()),
+            Err(Error::Unsupported { .. }) => KeepAlive::NotLooked,
             Err(Error::Refused { .. } | Error::Unreachable { .. } | Error::TimedOut { .. } | Error::Gone) => {
                 self.metrics.count(|counted| counted.driver_errors += 1);
-                fail_all(picture, now);
+                KeepAlive::Unreadable
             }
         }
     }
-}
 
-fn hold(path: &str, at: Timestamp, max_age: std::time::Duration) -> Hold {
-    Hold {
-        kind: HoldKind::KeepAliveFile,
-        owner: path.to_owned(),
-        reason: "there is a keep-alive file in it".to_owned(),
-        since: at,
-        until: Some(at + max_age),
+    /// Looks for it in a check. A worker in which nobody can look is as unknown as one of which nothing can be read:
+    /// there may be somebody in it who asked to be left alone.
+    pub(super) async fn read_keep_alive(&self, picture: &mut Picture, spec: &WorkerSpec) {
+        let id = picture.worker.id.clone();
+        let found = self.look_for_keep_alive(&id, spec, &picture.resolved.policy).await;
+        if found == KeepAlive::Unreadable {
+            fail_all(picture, self.clock.now());
+        }
+        picture.is_kept_alive(found);
     }
 }
 
 /// Writes down what was found, if it is not as it was.
-pub(super) fn write(change: &mut Change<'_>, picture: &Picture) -> Result<(), ControlError> {
-    let found = match &picture.keep_alive {
-        KeepAlive::NotLooked => return Ok(()),
+pub(super) fn write(
+    change: &mut Change<'_>,
+    before: Option<&Hold>,
+    found: &KeepAlive,
+) -> Result<(), ControlError> {
+    let found = match found {
+        KeepAlive::NotLooked | KeepAlive::Unreadable => return Ok(()),
         KeepAlive::Absent => None,
         KeepAlive::Holds(hold) => Some(hold),
     };
-    let before = &picture.kept_alive_before;
     let is_same = |one: &Hold, other: &Hold| one.owner == other.owner && one.until == other.until;
     match (before, found) {
         (None, None) => return Ok(()),
@@ -82,9 +82,16 @@ pub(super) fn write(change: &mut Change<'_>, picture: &Picture) -> Result<(), Co
     }
     if let Some(found) = found {
         change.locked.take_hold(found)?;
-        if before.as_ref().is_none_or(|before| before.owner != found.owner) {
+        if before.is_none_or(|before| before.owner != found.owner) {
             change.journal("worker.kept_alive", json!({ "file": found.owner, "until": found.until }));
         }
     }
     Ok(())
+}
+
+/// Writes down what was found outside of a check.
+pub(super) fn write_late(change: &mut Change<'_>, found: &KeepAlive) -> Result<(), ControlError> {
+    let before = change.locked.holds(change.now)?;
+    let before = before.iter().find(|hold| hold.kind == HoldKind::KeepAliveFile);
+    write(change, before, found)
 }

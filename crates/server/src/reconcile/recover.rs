@@ -4,7 +4,8 @@
 //! - A transition that was under way is taken over: the driver is asked what is so, and the rules say whether
 //!   the intent can be vouched for. A pause for idleness cannot: nobody watched meanwhile.
 //! - What a former life had claimed is free, and the connections through it have ended with it.
-//! - Counters begin with a baseline again, so that coverage does, and idleness is counted from there.
+//! - Counters go on where they were, if no two checks were missed and what was used meanwhile proves something; else they
+//!   begin with a baseline again, so that coverage does, and idleness is counted from there.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -3,12 +3,11 @@
 use std::time::Duration;
 
 use drowse_core::Timestamp;
-use drowse_core::counter::Meter;
+use drowse_core::counter::{Before, Meter};
 use drowse_core::evidence::Read;
 use drowse_core::signal::{Measured, Need, Reading, Signal, UnknownCause};
 use drowse_drivers::{Error, Measure, Measures, Wanted};
 
-use crate::meters::Before;
 use crate::picture::Picture;
 use crate::shared::Shared;
 use crate::spec::WorkerSpec;
@@ -30,11 +29,15 @@ impl Shared {
         if !signals.is_empty() {
             let measures = self.measure(picture, spec, &signals).await;
             let now = self.clock.now();
-            if let Ok(measures) = measures {
-                self.record(picture, &signals, &measures, now);
-            } else {
-                self.metrics.count(|counted| counted.driver_errors += 1);
-                fail(picture, &signals, now);
+            match measures {
+                Ok(measures) => self.record(picture, &signals, &measures, now),
+                Err(error) => {
+                    self.metrics.count(|counted| counted.driver_errors += 1);
+                    fail(picture, &signals, now);
+                    let required = signals.iter().filter(|signal| picture.need(**signal) == Need::Required);
+                    let problems = required.map(|signal| (*signal, error.to_string())).collect();
+                    picture.checked.problems = problems;
+                }
             }
         }
         picture.read_connections(self.clock.now());
@@ -50,11 +53,17 @@ impl Shared {
         let driver = self.hands.of(id, spec).await?;
         let routed: Vec<u16> =
             spec.target.iter().chain(&spec.tls_target).map(std::net::SocketAddr::port).collect();
-        self.hands.call("read", driver.read(id, Wanted::of(signals, &routed), READ_WITHIN)).await
+        // Those that tell of a stretch tell of the one since they were last read.
+        let gpu = picture.checked.evidence.sample(Signal::Gpu);
+        let known = gpu.filter(|sample| !matches!(sample.reading, Reading::Unknown { .. }));
+        let wanted = Wanted::of(signals, &routed).since(known.map(|sample| sample.read_at));
+        self.hands.call("read", driver.read(id, wanted, READ_WITHIN)).await
     }
 
     fn record(&self, picture: &mut Picture, signals: &[Signal], measures: &Measures, now: Timestamp) {
         picture.totals.boot.clone_from(&measures.boot);
+        picture.checked.memory_bytes = measures.memory_bytes;
+        picture.checked.problems.clone_from(&measures.problems);
         for signal in signals {
             let measure = measures.get(*signal);
             if let Some(Measure::Total(total)) = measure {
@@ -81,14 +90,12 @@ impl Shared {
             (Measure::Total(total), Signal::Cpu | Signal::Network) => {
                 let meter = if signal == Signal::Cpu { Meter::Cpu } else { Meter::Network };
                 let interval = picture.interval();
-                let before = self.meters.before(
-                    &picture.worker.id,
-                    picture.totals.boot.as_ref(),
-                    signal,
-                    total.at,
-                    interval,
-                );
-                match before {
+                let kept = self.meters.of(&picture.worker.id, &picture.checked.counters);
+                let counters = kept.as_ref().unwrap_or(&picture.checked.counters);
+                match counters.before(picture.totals.boot.as_ref(), signal, total.at, interval) {
+                    Before::Total(before) if kept.is_none() => {
+                        meter.read_after_absence(&before, &total, policy, interval)
+                    }
                     Before::Total(before) => meter.read(Some(&before), &total, policy, interval),
                     Before::Nothing => meter.read(None, &total, policy, interval),
                     Before::TooSoon { since } => Read::unknown(UnknownCause::FirstSample, since),

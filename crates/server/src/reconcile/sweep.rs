@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use drowse_core::Timestamp;
-use drowse_store::{Lane, StoreError};
+use drowse_store::{Lane, NewEvent, StoreError};
+use serde_json::json;
 
 use crate::shared::{Shared, lock};
 
@@ -42,8 +43,45 @@ impl Shared {
                 tx.forget_dead_replicas(now - REPLICAS_KEPT)
             })
             .await?;
+        self.tell_expiring(now).await?;
         let keep_for = *lock(&self.keep_for);
         self.prune(now - keep_for).await
+    }
+
+    /// Tells of exemptions that end within a week, once each.
+    async fn tell_expiring(self: &Arc<Self>, now: Timestamp) -> Result<(), StoreError> {
+        let shared = Arc::clone(self);
+        let (expiring, told) = self
+            .db
+            .read(move |view| {
+                let book = shared.policies.book(view)?;
+                let granted = book.granted.iter().map(|granted| &granted.exemption);
+                let all = book.file_exemptions().iter().chain(granted);
+                let expiring =
+                    all.filter(|exemption| exemption.is_expiring(now)).cloned().collect::<Vec<_>>();
+                Ok::<_, StoreError>((expiring, view.exemptions_told()?))
+            })
+            .await?;
+        let keys: Vec<String> = expiring.iter().map(|exemption| json!(exemption).to_string()).collect();
+        let is_news = |key: &String| !told.contains(key);
+        if !keys.iter().any(is_news) && keys.len() == told.len() {
+            return Ok(());
+        }
+        let news = expiring.into_iter().zip(&keys).filter(|(_, key)| is_news(key));
+        let news: Vec<_> = news.map(|(exemption, _)| exemption).collect();
+        let has_news = !news.is_empty();
+        let write = self.db.tx("expiring", Lane::Ordinary, move |tx| {
+            for exemption in news {
+                let doc = json!({ "exemption": exemption });
+                tx.append(NewEvent { at: now, worker: None, kind: "exemption.expiring".to_owned(), doc });
+            }
+            tx.set_exemptions_told(&keys)
+        });
+        write.await?;
+        if has_news {
+            self.notices.journal_advanced();
+        }
+        Ok(())
     }
 
     async fn prune(self: &Arc<Self>, before: Timestamp) -> Result<(), StoreError> {

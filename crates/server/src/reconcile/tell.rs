@@ -9,8 +9,9 @@ use std::sync::Arc;
 use drowse_core::Timestamp;
 use drowse_core::id::WorkerId;
 use drowse_core::policy::Policy;
-use drowse_core::reason::SleepMode;
+use drowse_core::reason::{PauseReason, SleepMode};
 use drowse_core::signal::DriverKind;
+use drowse_core::status::{Sleep, Status};
 use drowse_core::units::Human;
 use drowse_core::verdict::{Warning, WarningKind};
 use drowse_core::worker::Worker;
@@ -18,6 +19,7 @@ use drowse_drivers::Error;
 use drowse_store::{Lane, NewEvent};
 use serde_json::json;
 
+use super::Subject;
 use crate::fleet::ControlError;
 use crate::hands::LOOK_WITHIN;
 use crate::picture::Picture;
@@ -37,6 +39,19 @@ impl Shared {
             .map(|warning| words(&picture.worker, &picture.resolved.policy, warning, now))
             .collect();
         let (shared, id) = (Arc::clone(self), picture.worker.id.clone());
+        self.tasks.spawn(async move { shared.tell(&id, &spec, &text).await });
+    }
+
+    /// Tells that it is frozen, once that is written down; goes on by itself, because whoever wakes it does not wait
+    /// for its terminals. Nothing runs in it, and its files can be reached all the same.
+    pub(super) fn announce_sleep(self: &Arc<Self>, subject: &Subject, stops_at: Option<Timestamp>) {
+        // It is awake again: that would be old news.
+        let Status::Paused { since, sleep } = &subject.worker.status else { return };
+        if subject.spec.driver.kind() != DriverKind::Docker {
+            return;
+        }
+        let text = announced(&subject.worker, sleep, *since, stops_at);
+        let (shared, id, spec) = (Arc::clone(self), subject.worker.id.clone(), subject.spec.clone());
         self.tasks.spawn(async move { shared.tell(&id, &spec, &text).await });
     }
 
@@ -66,6 +81,28 @@ impl Shared {
             self.notices.journal_advanced();
         }
     }
+}
+
+/// A freeze, for people.
+fn announced(worker: &Worker, sleep: &Sleep, since: Timestamp, stops_at: Option<Timestamp>) -> String {
+    let id = &worker.id;
+    let why = match sleep.reason {
+        PauseReason::IdleTimeout => "it was idle".to_owned(),
+        PauseReason::Schedule => "its schedule says so".to_owned(),
+        PauseReason::Manual | PauseReason::External | PauseReason::MaxRuntime | PauseReason::ScaleDown => {
+            format!("{} asked for it", sleep.by)
+        }
+    };
+    let mut text = format!("Drowse: {id} is paused since {since}, because {why}.");
+    if worker.is_routed && worker.terms.wake_from.contains(sleep.reason) {
+        text.push_str(" Whoever connects wakes it.");
+    }
+    if let Some(at) = stops_at {
+        let left = std::time::Duration::from_secs(at.since(since).as_secs());
+        let _ = write!(text, "\nIt will be stopped at {at}, {} later, if nobody comes.", Human(left));
+    }
+    let _ = writeln!(text, "\nTo keep it: drowse snooze {id} --for 1h");
+    text
 }
 
 /// One warning, for people.

@@ -3,12 +3,15 @@
 use std::sync::Arc;
 
 use drowse_core::event::Event;
+use drowse_core::hold::KeepAlive;
 use drowse_core::machine::reissue;
+use drowse_core::status::Status;
 use drowse_core::worker::Power;
 use drowse_drivers::Error;
 use drowse_store::{Claimed, Lane};
 
 use super::effects::RETRY;
+use super::keep_alive;
 use crate::fleet::{ControlError, Detection};
 use crate::picture::Picture;
 use crate::shared::Shared;
@@ -91,17 +94,27 @@ impl Shared {
         self: &Arc<Self>,
         claimed: &Claimed,
         picture: &Picture,
+        spec: &WorkerSpec,
     ) -> Result<Option<Detection>, ControlError> {
         let (stamp, epoch) = (claimed.clone(), picture.book.epoch());
         let generation = picture.worker.generation;
+        // Somebody in it may ask to be left alone until the very end.
+        let found = if matches!(picture.worker.status, Status::Draining { was_stopped: None, .. }) {
+            self.look_for_keep_alive(&claimed.worker, spec, &picture.resolved.policy).await
+        } else {
+            KeepAlive::NotLooked
+        };
+        let interval = picture.interval();
         self.change("drain", Lane::Ordinary, &claimed.worker, move |change| {
             let worker = change.worker();
             let deadline = worker.status.deadline().unwrap_or(change.now);
+            keep_alive::write_late(change, &found)?;
             let holds = change.locked.holds(change.now)?;
-            let event = if holds.is_empty() {
-                Some(Event::Drained { generation })
-            } else {
+            let is_held = !holds.is_empty() || found == KeepAlive::Unreadable;
+            let event = if is_held {
                 (change.now >= deadline).then_some(Event::DrainTimedOut { generation, is_held: true })
+            } else {
+                Some(Event::Drained { generation })
             };
             if let Some(event) = event {
                 match change.apply(&event) {
@@ -109,7 +122,10 @@ impl Shared {
                     Err(other) => return Err(other),
                 }
             }
-            let next_end = holds.iter().filter_map(|hold| hold.until).min();
+            // A file can be taken away before its time.
+            let again = matches!(found, KeepAlive::Holds(_) | KeepAlive::Unreadable);
+            let again = again.then(|| change.now + interval);
+            let next_end = holds.iter().filter_map(|hold| hold.until).chain(again).min();
             let next = next_end.map_or(deadline, |end| end.min(deadline)).max(change.now + RETRY);
             let generation = change.worker().generation;
             change.tx.finish_check(&stamp, generation, None, epoch, Some(next), change.now)?;

@@ -211,8 +211,15 @@ fn values_and_exemptions_are_kept_with_their_author_and_undone() {
         let one = store.tx(|t| t.add_exemption(&exemption(), "ann", at(1))).unwrap();
         store.tx(|t| t.add_exemption(&exemption(), "bob", at(2))).unwrap();
         database.sql("UPDATE exemption SET doc = '{}' WHERE author = 'bob'");
+        // One that a newer program has written spares whom it names, and everything.
+        store.tx(|t| t.add_exemption(&exemption(), "eve", at(3))).unwrap();
+        database
+            .sql("UPDATE exemption SET doc = replace(doc, 'idle_timeout', 'weekends') WHERE author = 'eve'");
         let read = store.read(|t| t.exemptions()).unwrap();
-        assert_eq!(read.len(), 2);
+        assert_eq!(read.len(), 3);
+        let spared = &read[2].as_ref().unwrap().exemption;
+        assert_eq!(spared.subject, exemption().subject);
+        assert_eq!(spared.from, ExemptFrom::ALL);
         assert_eq!(read[0].as_ref().unwrap().exemption, exemption());
         assert!(matches!(read[1], Err(StoreError::Unreadable { .. })), "one bad record drops no other");
         assert!(store.tx(|t| t.remove_exemption(one)).unwrap().is_some());

@@ -67,10 +67,20 @@ pub struct Exemption {
     /// When it was added at run time.
     #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::schema::Instant>))]
     pub created_at: Option<Timestamp>,
+    /// It ends within a week.
+    #[serde(default)]
+    pub is_expiring: bool,
 }
 
 impl Exemption {
-    pub fn of(id: String, exemption: &core::Exemption, source: &str, created_at: Option<Timestamp>) -> Self {
+    /// As it stands at `now`.
+    pub fn of(
+        id: String,
+        exemption: &core::Exemption,
+        source: &str,
+        created_at: Option<Timestamp>,
+        now: Timestamp,
+    ) -> Self {
         let (mut owner, mut group, mut worker) = (None, None, None);
         match &exemption.subject {
             core::Subject::Owner(name) => owner = Some(name.clone()),
@@ -95,6 +105,7 @@ impl Exemption {
             },
             source: source.to_owned(),
             created_at,
+            is_expiring: exemption.is_expiring(now),
         }
     }
 }

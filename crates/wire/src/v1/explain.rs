@@ -78,6 +78,9 @@ pub struct Reading {
     pub age: Option<Duration>,
     /// The same in words.
     pub sentence: String,
+    /// What went wrong when it could not be read, in the words of where it comes from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
 }
 
 impl From<&core::SignalView> for Reading {
@@ -102,6 +105,7 @@ impl From<&core::SignalView> for Reading {
             unit: (!unit.is_empty()).then(|| unit.to_owned()),
             age: view.age,
             sentence: view.sentence.clone(),
+            problem: None,
         }
     }
 }
@@ -117,6 +121,9 @@ pub struct Readings {
     pub at: Timestamp,
     /// Each signal that matters.
     pub readings: Vec<Reading>,
+    /// Memory in use, where it is known. It is shown and judges nobody.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<u64>,
 }
 
 /// From when idleness is counted.
@@ -198,6 +205,12 @@ pub struct Explanation {
     pub would_have_to_change: Vec<String>,
     /// Each signal that matters.
     pub signals: Vec<Reading>,
+    /// Memory in use, where it is known. It is shown and judges nobody.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<u64>,
+    /// What else one should know: a setting that the driver cannot follow.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     /// Each hold that is live.
     pub holds: Vec<Hold>,
     /// Each setting and the layer that set it; of the past only those that somebody set.
@@ -240,6 +253,8 @@ impl Explanation {
             reasons: Reason::all(verdict),
             would_have_to_change: explanation.would_have_to_change.clone(),
             signals: explanation.signals.iter().map(Into::into).collect(),
+            memory_bytes: None,
+            notes: explanation.notes.clone(),
             holds: holds.map(Into::into).collect(),
             policy,
             until_then: Vec::new(),

@@ -188,7 +188,8 @@ fn what_the_core_says_becomes_the_golden_messages() {
     check("IdleDetectionResult", &v1::IdleDetectionResult::of(&worker.id, &verdict, false));
     check("Explanation", &v1::Explanation::of(&worker.id, &explained, settings));
     let readings = explained.signals.iter().map(Into::into).collect();
-    check("Readings", &v1::Readings { worker_id: "web".into(), at: now, readings });
+    let memory_bytes = Some(700 << 20);
+    check("Readings", &v1::Readings { worker_id: "web".into(), at: now, readings, memory_bytes });
     let recent: Activity = serde_json::from_value(json!({
         "timestamp": "2026-03-01T09:20:00Z", "category": "start_lab", "data": { "lab_id": "l-7" },
     }))

@@ -35,7 +35,7 @@ impl World<'_> {
                 self.leases.slept();
                 return;
             }
-            Effect::RunAfterResume => return,
+            Effect::RunAfterResume | Effect::AnnounceSleep { .. } => return,
         };
         let acts = !matches!(coming, Coming::Look | Coming::HookAnswers(_));
         match (self.mood, &coming) {

@@ -231,6 +231,7 @@ impl Life<'_> {
             bail!("[router] waking changes with a restart only");
         }
         let Err(error) = Box::pin(self.switch_to(&new)).await else {
+            new.remember_members();
             self.settings = new;
             return Ok(());
         };

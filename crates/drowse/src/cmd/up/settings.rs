@@ -32,6 +32,8 @@ pub(super) struct Settings {
     rules: Terms,
     /// Where they come from, to be read again.
     file: Option<PathBuf>,
+    /// Where what the members files said is kept.
+    kept: PathBuf,
     listen: Option<SocketAddr>,
     database: Option<Database>,
 }
@@ -39,34 +41,37 @@ pub(super) struct Settings {
 /// The file that is read if none is given and it is there.
 const USUAL: &str = "drowse.toml";
 
+/// The folder for what the members files said, in the data folder.
+const KEPT: &str = "members";
+
 impl Settings {
     pub(super) fn load(args: &Args, file: Option<PathBuf>) -> anyhow::Result<Self> {
         let file = file.or_else(|| Path::new(USUAL).exists().then(|| USUAL.into()));
         let database = args.database.as_deref().map(database).transpose()?;
-        Self::read(file, args.listen, database)
+        Self::read(file, args.data().join(KEPT), args.listen, database)
     }
 
     /// Reads the same again.
     pub(super) fn again(&self) -> anyhow::Result<Self> {
-        Self::read(self.file.clone(), self.listen, self.database.clone())
+        Self::read(self.file.clone(), self.kept.clone(), self.listen, self.database.clone())
     }
 
     fn read(
         file: Option<PathBuf>,
+        kept: PathBuf,
         listen: Option<SocketAddr>,
         database: Option<Database>,
     ) -> anyhow::Result<Self> {
         let parsed = match &file {
-            Some(file) => {
-                config::load(file, &variables()).map_err(|error| anyhow!("{}", error_line(&error)))?
-            }
+            Some(file) => config::load_with(file, &variables(), Some(&kept))
+                .map_err(|error| anyhow!("{}", error_line(&error)))?,
             None => parse("", USUAL),
         };
         let shown = file.as_deref().unwrap_or(Path::new(USUAL)).display();
         let (mut config, problems) =
             parsed.lenient().map_err(|problems| anyhow!("{}", one_line(&problems, &shown.to_string())))?;
         for problem in problems {
-            output::talk(&format!("drowse: left out: {}\n", first_line(&problem)));
+            output::talk(&format!("drowse: to be put right: {}\n", first_line(&problem)));
         }
         config.server.listen = listen.unwrap_or(config.server.listen);
         if let Some(database) = &database {
@@ -84,7 +89,14 @@ impl Settings {
             .collect::<anyhow::Result<_>>()?;
         let beside = file.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
         let rules = Terms::read(&config, beside).with_context(|| shown.to_string())?;
-        Ok(Self { config, listed: workers, rules, file, listen, database })
+        Ok(Self { config, listed: workers, rules, file, kept, listen, database })
+    }
+
+    /// Keeps who belongs to which group: a file that is missing another time takes nobody out of one.
+    pub(super) fn remember_members(&self) {
+        if let Err(error) = config::remember(&self.config.groups, &self.kept) {
+            tracing::warn!(%error, "cannot keep who belongs to which group");
+        }
     }
 
     pub(super) fn layers(&self) -> FileLayers {
@@ -172,9 +184,10 @@ fn database(url: &str) -> anyhow::Result<Database> {
     Ok(config.context("--database")?.server.database)
 }
 
-/// The first problem; who wants them all asks for them.
+/// The first problem that somebody would suffer from; who wants them all asks for them.
 fn one_line(problems: &[Problem], shown: &str) -> String {
-    let first = problems.first().map(first_line).unwrap_or_default();
+    let first = problems.iter().find(|problem| !problem.costs_nobody).or(problems.first());
+    let first = first.map(first_line).unwrap_or_default();
     match problems.len() {
         0 | 1 => first,
         more => format!("{first} (and {} more: drowse check-config {shown})", more - 1),

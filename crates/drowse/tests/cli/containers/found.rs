@@ -68,14 +68,28 @@ fn labels_that_make_no_sense_are_named_and_nobody_is_touched_for_them() {
     let stage = Stage::new("[policy]\nidle_timeout = \"2s\"\n[policy.group.student]\nwindow = 1\n");
     stage.run("wrong", &[("drowse.policy.idle_timeout", "48")], SLEEPS);
     stage.run("nobodys", &[("drowse.group", "wizards")], SLEEPS);
+    let of_alice = [("drowse.group", "wizards"), ("drowse.owner", "alice")];
+    stage.run("alices", &of_alice, SLEEPS);
     stage.run("right", &[("drowse.group", "student")], SLEEPS);
+    stage.members("student", Some("alice\n"));
     let mut up = stage.up();
     let api = stage.folder.api(&up);
     up.wait_for("right paused");
     let problems =
         super::stage::events(&api, "discovery.problem").iter().map(ToString::to_string).collect::<String>();
     assert!(problems.contains("idle_timeout") && problems.contains("48"), "{problems}");
-    assert!(problems.contains("no [policy.group.wizards]"), "{problems}");
+    assert!(
+        problems.contains("no [policy.group.wizards]") && problems.contains("only watched"),
+        "{problems}"
+    );
+    assert!(problems.contains("its owner's, student, counts"), "{problems}");
+    // Its owner's group counts; who has none is only watched, and what would have been is written down.
+    up.wait_for_all("alices paused");
+    until("it is watched", || {
+        let would = super::stage::events(&api, "worker.would_pause");
+        would.iter().any(|event| event["worker_id"] == "nobodys")
+    });
+    assert_eq!(stage.state("nobodys"), "running");
     assert!(api.send("GET", "/api/v1/workers/wrong", "").starts_with("HTTP/1.1 404 "));
     assert_eq!(stage.state("wrong"), "running");
 }
@@ -132,4 +146,35 @@ fn a_label_with_a_port_that_is_taken_keeps_no_file_from_being_followed() {
     stage.folder.append("\n[policy.group.student]\nwindow = 2\n");
     up.hang_up();
     up.wait_for("drowse: the configuration was read again");
+}
+
+/// A file that somebody moved away by mistake takes nobody out of the group: neither who is there nor who comes.
+#[test]
+fn a_members_file_that_is_missing_takes_nobody_out_of_the_group() {
+    let stage =
+        Stage::new("[policy]\nidle_timeout = \"2s\"\n[policy.group.keepers]\nidle_timeout = \"1h\"\n");
+    stage.members("keepers", Some("alice\nbob\n"));
+    stage.run("alices", &[("drowse.owner", "alice")], SLEEPS);
+    let mut up = stage.up();
+    let api = stage.folder.api(&up);
+    up.wait_for("alices running");
+    let minutes =
+        |name: &str| json(&api, &format!("workers/{name}/idle-status"))["idle_threshold_minutes"].clone();
+    until("she is in the group", || minutes("alices") == 60.0);
+    stage.members("keepers", None);
+    up.hang_up();
+    up.wait_for("keepers.members is missing");
+    up.wait_for("drowse: the configuration was read again");
+    stage.run("bobs", &[("drowse.owner", "bob")], SLEEPS);
+    up.wait_for("bobs running");
+    stage.run("others", &[("drowse.owner", "eve")], SLEEPS);
+    up.wait_for("others paused");
+    assert_eq!((minutes("alices"), minutes("bobs")), (60.0.into(), 60.0.into()), "{}", up.told());
+    // Also when Drowse starts without it.
+    up.kill();
+    let mut up = stage.up();
+    assert!(up.told().contains("keepers.members is missing"), "{}", up.told());
+    stage.run("later", &[("drowse.owner", "eve")], SLEEPS);
+    up.wait_for("later paused");
+    assert_eq!((stage.state("alices").as_str(), stage.state("bobs").as_str()), ("running", "running"));
 }

@@ -7,6 +7,8 @@ use crate::up::running::{Api, Folder, Up, until};
 
 /// Sleeps, and hears SIGTERM.
 pub(crate) const SLEEPS: &str = "sleep 100000";
+/// What makes one sleep by being stopped.
+pub(crate) const COMPOSE: (&str, &str) = ("com.docker.compose.project", "shop");
 /// Uses a processor.
 pub(crate) const BURNS: &str = "while :; do :; done";
 
@@ -26,6 +28,17 @@ impl Stage {
             socket.display()
         ));
         Self { folder, engine }
+    }
+
+    /// Writes a members file beside the configuration, or takes it away.
+    pub(crate) fn members(&self, group: &str, text: Option<&str>) {
+        let folder = self.folder.file("groups");
+        std::fs::create_dir_all(&folder).expect("the folder is ours");
+        let file = folder.join(format!("{group}.members"));
+        match text {
+            Some(text) => std::fs::write(file, text).expect("the folder is ours"),
+            None => std::fs::remove_file(file).expect("it was there"),
+        }
     }
 
     /// Runs a container that asks to be looked after.

@@ -1,18 +1,17 @@
 //! Stops: with grace by type, after a limit, and told before.
 
-use super::stage::{BURNS, SLEEPS, Stage, events};
-use crate::up::running::until;
+use super::stage::{BURNS, COMPOSE, SLEEPS, Stage, events, json};
+use crate::up::running::{free_port, until};
 
 const STUBBORN: &str = "trap 'echo heard >> /workspace/heard' TERM; while :; do sleep 0.1; done";
 
 #[test]
 fn what_ignores_its_stop_signal_is_killed_after_the_grace_of_its_type_and_that_is_journalled() {
     let stage = Stage::new("[policy]\nidle_timeout = \"2s\"\n[policy.type.compose]\ngrace = \"2s\"\n");
-    let compose = ("com.docker.compose.project", "shop");
     // Its own sleep between looks is a little use, far below any threshold of people.
     let calm = ("drowse.policy.signals.cpu.active_above", "50%");
-    stage.run("stubborn", &[compose, calm], STUBBORN);
-    stage.run("polite", &[compose], SLEEPS);
+    stage.run("stubborn", &[COMPOSE, calm], STUBBORN);
+    stage.run("polite", &[COMPOSE], SLEEPS);
     let mut up = stage.up();
     let api = stage.folder.api(&up);
     stage.wait_until("stubborn", "exited");
@@ -53,4 +52,81 @@ fn a_container_that_ran_for_long_enough_is_warned_and_stopped() {
     up.wait_for_all("job stopped");
     let warned = events(&api, "worker.warned");
     assert!(warned.iter().any(|event| event["data"]["kind"] == "max_runtime"), "{warned:?}");
+}
+
+/// Nobody warns before a freeze that a connection undoes. It is told in the container when it happens, with the time of
+/// the stop that follows, which is that stop's notice.
+#[test]
+fn a_routed_freeze_is_told_in_the_container_when_it_happens_with_the_time_of_its_stop() {
+    let stage = Stage::new("[policy]\nidle_timeout = \"2s\"\nstop_after = \"6s\"\n");
+    let (network, door) = (stage.engine.network(), free_port().to_string());
+    let labels = [("drowse.port", "80"), ("drowse.listen", door.as_str())];
+    stage.run_with("web", &labels, &["--network", network, "--tty"], "httpd -f -p 80 -h /workspace");
+    let mut up = stage.up();
+    let api = stage.folder.api(&up);
+    up.wait_for("web paused");
+    let paused = events(&api, "worker.paused");
+    let stops_at = paused[0]["data"]["stops_at"].as_str().expect("when it stops").to_owned();
+    until("it is delivered", || !events(&api, "worker.warning_delivered").is_empty());
+    let file = stage.folder.file("warning");
+    stage.engine.docker(&["cp", "web:/run/drowse-warning", file.to_str().unwrap()]);
+    let left = std::fs::read_to_string(&file).unwrap();
+    for told in [left, stage.engine.docker(&["logs", "web"])] {
+        for part in ["web is paused since", "Whoever connects wakes it", &stops_at, "drowse snooze web"] {
+            assert!(told.contains(part), "{part}: {told}");
+        }
+        assert!(!told.contains("is stopped") && !told.contains("was stopped"), "{told}");
+    }
+    assert!(events(&api, "worker.warned").is_empty(), "nobody was warned of what a connection undoes");
+    assert!(!up.told().contains("web stopped"), "{}", up.told());
+    up.wait_for("web stopped");
+    let stopped = events(&api, "worker.stopped");
+    let at = |text: &str| text.parse::<drowse_core::Timestamp>().expect("an instant");
+    assert!(at(stopped[0]["at"].as_str().expect("when")) >= at(&stops_at), "{stopped:?}");
+}
+
+#[test]
+fn what_is_removed_while_it_is_being_stopped_or_frozen_is_gone() {
+    let stage = Stage::new("[policy]\nidle_timeout = \"2s\"\ngrace = \"1m\"\n");
+    let calm = ("drowse.policy.signals.cpu.active_above", "50%");
+    stage.run("stubborn", &[COMPOSE, calm], STUBBORN);
+    stage.run("frozen", &[], SLEEPS);
+    let mut up = stage.up();
+    let api = stage.folder.api(&up);
+    until("it is being stopped", || {
+        stage.engine.try_docker(&["exec", "stubborn", "cat", "/workspace/heard"]).is_ok()
+    });
+    stage.engine.docker(&["rm", "--force", "stubborn"]);
+    up.wait_for_all("frozen paused");
+    stage.engine.docker(&["rm", "--force", "frozen"]);
+    let gone = |name: &str| events(&api, "worker.terminated").iter().any(|event| event["worker_id"] == name);
+    until("both are gone", || gone("stubborn") && gone("frozen"));
+}
+
+/// Of its type before that of everybody, and of the file's type before that of the program.
+#[test]
+fn grace_follows_the_type_of_the_container() {
+    let stage = Stage::new("[policy]\ngrace = \"20s\"\n[policy.type.lab]\ngrace = \"7s\"\n");
+    stage.run("trains", &[("drowse.type", "gpu")], SLEEPS);
+    stage.run("edits", &[("devcontainer.local_folder", "/home/alice/shop")], SLEEPS);
+    stage.run("serves", &[COMPOSE], SLEEPS);
+    stage.run("plays", &[("drowse.type", "lab")], SLEEPS);
+    stage.run("plain", &[], SLEEPS);
+    let up = stage.up();
+    let api = stage.folder.api(&up);
+    for (name, grace, from) in [
+        ("trains", "1m", "type gpu (built-in)"),
+        ("edits", "30s", "type devcontainer (built-in)"),
+        ("serves", "45s", "type compose (built-in)"),
+        ("plays", "7s", "type lab"),
+        ("plain", "20s", "global"),
+    ] {
+        until("it is on the books", || {
+            api.send("GET", &format!("/api/v1/workers/{name}"), "").starts_with("HTTP/1.1 200 ")
+        });
+        let explained = json(&api, &format!("workers/{name}/explain"));
+        let policy = explained["policy"].as_array().expect("settings");
+        let found = policy.iter().find(|setting| setting["key"] == "grace").expect("a grace");
+        assert_eq!((&found["value"], &found["from"]), (&grace.into(), &from.into()), "{name}");
+    }
 }

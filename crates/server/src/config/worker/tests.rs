@@ -74,7 +74,7 @@ fn a_fingerprint_is_read_with_and_without_colons() {
 #[test]
 fn attributes_and_the_worker_layer_are_read() {
     let config = parse(&format!(
-        "{PROCESS_WORKER}type = \"gpu\"\nregion = \"here\"\ngroup = \"g\"\nowner = \"o\"\ntarget = \"127.0.0.1:9001\"\nlisten = \"127.0.0.1:8001\"\nprice_per_hour = 0.34\npaused_price_per_hour = 0\npolicy.idle_timeout = \"10s\"\npolicy.signals.cpu.use = \"off\"\n"
+        "{PROCESS_WORKER}type = \"gpu\"\nregion = \"here\"\ngroup = \"g\"\nowner = \"o\"\ntarget = \"127.0.0.1:9001\"\nlisten = \"127.0.0.1:8001\"\nprice_per_hour = 0.34\npaused_price_per_hour = 0\npolicy.idle_timeout = \"10s\"\npolicy.signals.cpu.use = \"off\"\n[policy.group.g]\n"
     ));
     let worker = &config.workers[0];
     let attributes =

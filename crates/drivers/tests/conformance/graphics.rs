@@ -1,0 +1,166 @@
+//! Graphics processors, played by the stand-in for NVIDIA's library, and real containers that use them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use drowse_core::Timestamp;
+use drowse_core::id::WorkerId;
+use drowse_core::signal::{Signal, UnknownCause};
+use drowse_drivers::docker::{Config, Container, DockerDriver, Spec as Docker};
+use drowse_drivers::{Driver as _, Measure, Measures, Spec, Wanted};
+
+use crate::engine::{Engine, IMAGE};
+use crate::rig::{LONG, Rig};
+use crate::stand_in::{Kind, StandIn};
+
+/// A driver with a clock that is moved by hand, and two containers.
+struct Stage<'a> {
+    engine: &'a Engine,
+    library: StandIn,
+    driver: DockerDriver,
+    now: Arc<AtomicI64>,
+    _folder: tempfile::TempDir,
+}
+
+fn id(name: &str) -> WorkerId {
+    WorkerId::new(name).expect("a good name")
+}
+
+fn at(secs: i64) -> Timestamp {
+    Timestamp::from_secs(1_000_000 + secs)
+}
+
+impl<'a> Stage<'a> {
+    async fn new(rig: &'a Rig, script: &str) -> Self {
+        let (engine, library) = (rig.engine(), StandIn::build(Kind::Usual, script));
+        let folder = tempfile::tempdir().expect("a folder");
+        let now = Arc::new(AtomicI64::new(0));
+        let clock = Arc::clone(&now);
+        let driver = DockerDriver::open(Config {
+            data_dir: folder.path().into(),
+            socket: engine.socket(),
+            nvml: Some(library.library()),
+            now: Arc::new(move || at(clock.load(Ordering::Relaxed))),
+        });
+        let driver = driver.expect("it can be opened");
+        for name in ["first", "second"] {
+            engine.docker(&["run", "--detach", "--name", name, "--network", "none", IMAGE, "sleep", "1000"]);
+            let spec = Spec::Docker(Docker { container: Container::Named(name.into()) });
+            driver.adopt(&id(name), &spec, LONG).await.expect("it can be adopted");
+        }
+        Self { engine, library, driver, now, _folder: folder }
+    }
+
+    fn pid(&self, name: &str) -> String {
+        self.engine.docker(&["inspect", "--format", "{{.State.Pid}}", name])
+    }
+
+    async fn read(&self, name: &str, now: i64, since: Option<i64>) -> Measures {
+        self.now.store(now, Ordering::Relaxed);
+        let wanted = Wanted::of(&[Signal::Gpu], &[]).since(since.map(at));
+        self.driver.read(&id(name), wanted, LONG).await.expect("it can be read")
+    }
+
+    async fn percent(&self, name: &str, now: i64, since: Option<i64>) -> Option<f64> {
+        match self.read(name, now, since).await.get(Signal::Gpu) {
+            Some(Measure::Level { value, .. }) => Some(value),
+            None => None,
+            other => panic!("{name}: {other:?}"),
+        }
+    }
+}
+
+/// The library tells each sample once, to whoever looks first.
+pub(crate) async fn nobodys_look_takes_anothers_use_away(rig: &mut Rig) {
+    let stage = Stage::new(rig, "").await;
+    let (first, second) = (stage.pid("first"), stage.pid("second"));
+    let listed = format!("devices 1\nprocess 0 {first}\nprocess 0 {second}\n");
+    stage.library.follow(&listed);
+    assert_eq!(stage.percent("first", 100, None).await, Some(0.0));
+    assert_eq!(stage.percent("second", 100, None).await, Some(0.0));
+    // A burst between two checks of the second, seen only by a look of the first.
+    stage.library.follow(&format!("{listed}sample 0 {second} 500 40 0 0 0\n"));
+    assert_eq!(stage.percent("first", 130, Some(100)).await, Some(0.0), "another's use is not its own");
+    stage.library.follow(&listed);
+    assert_eq!(stage.percent("first", 160, Some(130)).await, Some(0.0));
+    assert_eq!(stage.percent("second", 160, Some(100)).await, Some(40.0));
+    assert_eq!(stage.percent("second", 220, Some(160)).await, Some(0.0), "and it counts once");
+}
+
+/// A job that came and went between two checks of its container.
+pub(crate) async fn who_has_ended_used_it_all_the_same(rig: &mut Rig) {
+    let stage = Stage::new(rig, "devices 1\n").await;
+    stage.engine.docker(&["exec", "--detach", "second", "sleep", "999"]);
+    let listed = rig
+        .eventually(
+            "its job runs",
+            async || stage.engine.docker(&["top", "second", "-eo", "pid,args"]),
+            |listed| listed.contains("sleep 999"),
+        )
+        .await;
+    let job = listed.lines().find(|line| line.contains("sleep 999")).expect("it was there");
+    let job = job.split_whitespace().next().expect("a number").to_owned();
+    assert_eq!(stage.percent("second", 100, None).await, Some(0.0));
+    stage.library.follow(&format!("devices 1\nprocess 0 {job}\nsample 0 {job} 100 70 0 0 0\n"));
+    assert_eq!(stage.percent("first", 110, Some(100)).await, Some(0.0));
+    stage.library.follow("devices 1\n");
+    let killed = std::process::Command::new("kill").args(["-KILL", &job]).status();
+    assert!(killed.is_ok_and(|status| status.success()));
+    rig.eventually(
+        "its job is over",
+        async || stage.engine.docker(&["top", "second", "-eo", "pid,args"]),
+        |listed| !listed.contains("sleep 999"),
+    )
+    .await;
+    assert_eq!(stage.percent("second", 160, Some(100)).await, Some(70.0));
+}
+
+/// A device with MIG tells nothing of those who are on it, and that concerns nobody else.
+pub(crate) async fn mig_concerns_those_who_are_on_it(rig: &mut Rig) {
+    let stage = Stage::new(rig, "").await;
+    let (first, second) = (stage.pid("first"), stage.pid("second"));
+    let mixed = format!(
+        "devices 2\nprocess 0 {first}\nprocess 1 {second}\nanswer nvmlDeviceGetProcessUtilization 1 3\n"
+    );
+    stage.library.follow(&mixed);
+    assert_eq!(stage.percent("first", 100, None).await, Some(0.0));
+    assert_eq!(stage.percent("second", 100, None).await, None, "judged by its other signals");
+    stage.library.follow(&format!("{mixed}sample 0 {second} 100 30 0 0 0\n"));
+    assert_eq!(stage.percent("second", 110, None).await, Some(30.0), "but what is seen is seen");
+    // Nothing but MIG: nobody can be told anything.
+    let only = "answer nvmlDeviceGetProcessUtilization 0 3\n";
+    stage.library.follow(&format!("devices 2\n{only}answer nvmlDeviceGetProcessUtilization 1 3\n"));
+    assert_eq!(stage.percent("first", 130, Some(120)).await, None);
+}
+
+pub(crate) async fn a_library_that_fails_half_way_is_unknown_and_named(rig: &mut Rig) {
+    let stage = Stage::new(rig, "devices 2\n").await;
+    assert_eq!(stage.percent("first", 100, None).await, Some(0.0));
+    for (now, script, named) in [
+        (
+            110,
+            "answer nvmlDeviceGetProcessUtilization 1 15",
+            "nvmlDeviceGetProcessUtilization for GPU 1: GPU is lost (15)",
+        ),
+        (
+            120,
+            "answer nvmlDeviceGetHandleByIndex_v2 0 15",
+            "nvmlDeviceGetHandleByIndex_v2 for GPU 0: GPU is lost (15)",
+        ),
+        (130, "devices 1", "there were 2 GPUs and now there are 1"),
+        (140, "answer nvmlDeviceGetCount_v2 -1 999", "nvmlDeviceGetCount_v2: unknown error (999)"),
+    ] {
+        stage.library.follow(&format!("{script}\ndevices 2\n"));
+        let measures = stage.read("first", now, Some(100)).await;
+        assert_eq!(measures.get(Signal::Gpu), Some(Measure::Unknown(UnknownCause::ProbeFailed)), "{named}");
+        assert_eq!(measures.problems.get(&Signal::Gpu).map(String::as_str), Some(named));
+    }
+    // Who is surely in use on a device that can be read is in use, whatever the others are.
+    let first = stage.pid("first");
+    stage.library.follow(&format!(
+        "devices 2\nsample 0 {first} 100 30 0 0 0\nanswer nvmlDeviceGetProcessUtilization 1 15\n"
+    ));
+    assert_eq!(stage.percent("first", 150, Some(100)).await, Some(30.0));
+    stage.library.follow("devices 2\n");
+    assert_eq!(stage.percent("second", 160, Some(100)).await, Some(0.0), "it came back");
+}
