@@ -5,6 +5,7 @@
 //!
 //! - `engine`: the only file that speaks to the engine, and what its errors mean
 //! - `entry`: one worker; `look`: what the engine says of it; `record`: what outlives Drowse
+//! - `run`: that an address is a run's, and whether that stands
 //! - `freeze`, `stop`, `read`, `gpu`, `hook`, `inside`: what can be done; `calls`: by whom, how long
 //! - `events`: what the engine says unasked; `discover`: containers that ask to be looked after
 //!
@@ -38,6 +39,7 @@ mod inside;
 mod look;
 mod read;
 mod record;
+mod run;
 mod stop;
 mod thaw;
 

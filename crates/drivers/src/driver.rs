@@ -13,7 +13,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::future::Future;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -263,10 +263,23 @@ pub struct Found {
     pub labels: BTreeMap<String, String>,
     /// It was given graphics processors.
     pub has_gpus: bool,
-    /// Its own address, while it has one.
-    pub address: Option<IpAddr>,
-    /// Where on this machine its ports are found, of those that stay there.
-    pub published: BTreeMap<u16, SocketAddr>,
+}
+
+/// Where a port of a worker is found, for as long as one run of it stands.
+#[derive(Clone, Debug)]
+pub struct Located {
+    /// Where.
+    pub address: SocketAddr,
+    /// The run whose address it is.
+    pub boot: Option<BootId>,
+    /// Whether it still is.
+    pub run: Arc<dyn Run>,
+}
+
+/// A run whose addresses were told.
+pub trait Run: Send + Sync + Debug {
+    /// Whether what was told still holds. It never waits, and once it is false it stays so.
+    fn stands(&self) -> bool;
 }
 
 /// What observes and acts on one kind of worker.
@@ -332,15 +345,12 @@ pub trait Driver: Send + Sync + Debug {
         Box::pin(async { Err(Error::Unsupported { what: "tell anybody in a worker" }) })
     }
 
-    /// Where a port of a worker is found, as it was last looked at; `None` while nobody can say. Whoever has an address
-    /// that never changes need not be asked.
-    fn locate<'a>(
-        &'a self,
-        _worker: &'a WorkerId,
-        _port: u16,
-        _within: Duration,
-    ) -> Answer<'a, Option<SocketAddr>> {
-        Box::pin(async { Ok(None) })
+    /// Where a port of a worker is found in its present run. Whoever has an address that never changes need not be
+    /// asked.
+    ///
+    /// What it notices on its way, such as that the worker has ended, is hinted like anything else.
+    fn locate<'a>(&'a self, _worker: &'a WorkerId, _port: u16, _within: Duration) -> Answer<'a, Located> {
+        Box::pin(async { Err(Error::Unsupported { what: "say where a worker is" }) })
     }
 
     /// Everybody who asks to be looked after, by what this driver calls a filter. All or an error: who is missing from

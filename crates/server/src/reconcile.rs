@@ -17,7 +17,6 @@ mod effects;
 mod freeze;
 mod hints;
 mod keep_alive;
-mod locate;
 mod queue;
 mod recover;
 mod signals;

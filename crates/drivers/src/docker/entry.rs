@@ -14,8 +14,9 @@ use drowse_sensors::container::Paths;
 
 use super::look::Look;
 use super::record::Record;
+use super::run::Held;
 use super::{Container, Inside};
-use crate::driver::Error;
+use crate::driver::{Error, Run as _};
 
 /// One worker.
 #[derive(Debug)]
@@ -38,6 +39,8 @@ pub(super) struct Inner {
     last: Option<Look>,
     /// Where the figures of a run are.
     paths: Option<(BootId, Arc<Paths>)>,
+    /// The run whose addresses are known, as it was looked at then.
+    held: Option<(Arc<Held>, Look)>,
     /// The run whose end has been told.
     told: Option<BootId>,
     /// A stop or a deletion is under way and will tell of the end itself.
@@ -48,8 +51,16 @@ impl Entry {
     pub(super) fn find(worker: WorkerId, folder: PathBuf, container: Container) -> Result<Self, Error> {
         let record = Record::load(&folder)
             .map_err(|error| Error::refused(format!("cannot read its record: {error}")))?;
-        let inner =
-            Inner { container, id: None, record, last: None, paths: None, told: None, is_ending: false };
+        let inner = Inner {
+            container,
+            id: None,
+            record,
+            last: None,
+            paths: None,
+            held: None,
+            told: None,
+            is_ending: false,
+        };
         Ok(Self { worker, folder, acting: tokio::sync::Mutex::default(), inner: Mutex::new(inner) })
     }
 
@@ -62,6 +73,28 @@ impl Entry {
         let mut inner = self.lock();
         inner.container = container.clone();
         inner.id = None;
+        drop(inner);
+        self.let_go();
+    }
+
+    /// The run whose addresses are known, if it stands.
+    pub(super) fn held(&self) -> Option<(Arc<Held>, Look)> {
+        let mut inner = self.lock();
+        if inner.held.as_ref().is_some_and(|(held, _)| !held.stands()) {
+            inner.held = None;
+        }
+        inner.held.clone()
+    }
+
+    pub(super) fn hold(&self, held: &Arc<Held>, look: &Look) {
+        self.lock().held = Some((Arc::clone(held), look.clone()));
+    }
+
+    /// Its addresses may have changed: whoever knows them has to ask again.
+    pub(super) fn let_go(&self) {
+        if let Some((held, _)) = self.lock().held.take() {
+            held.revoke();
+        }
     }
 
     /// Whether an event of this container is about this worker.

@@ -10,6 +10,7 @@ mod engine;
 mod laws;
 mod processes;
 mod rig;
+mod ways;
 mod workload;
 
 use rig::{Kind, Rig, run};
@@ -97,6 +98,14 @@ conforms!(docker_containers, Kind::Docker, containers:
     what_it_uses_is_measured
     bytes_are_counted_both_ways_and_not_on_loopback
     files_in_it_are_seen_and_people_in_it_are_told
+);
+
+conforms!(docker_ways, Kind::Docker, ways:
+    an_address_is_a_runs_and_stands_as_long_as_that
+    the_way_leads_to_the_present_run_whatever_was_last_seen
+    a_container_that_is_moved_to_another_network_is_asked_for_again
+    a_port_is_where_the_engine_has_really_bound_it
+    asking_the_way_keeps_no_end_from_anybody
 );
 
 all_laws!(sim, Kind::Sim);

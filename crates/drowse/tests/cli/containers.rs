@@ -13,3 +13,5 @@ mod idle;
 mod stage;
 #[path = "containers/stop.rs"]
 mod stop;
+#[path = "containers/ways.rs"]
+mod ways;

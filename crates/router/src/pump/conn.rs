@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use drowse_core::Timestamp;
+use drowse_wire::control::Run;
 use rustix::event::epoll::EventFlags;
 use rustix::fd::OwnedFd;
 use rustix::net::{RecvFlags, recv, sockopt};
@@ -71,6 +72,8 @@ pub(super) struct Conn {
     pub(super) lane: Arc<Lane>,
     pub(super) client: OwnedFd,
     pub(super) worker: Option<OwnedFd>,
+    /// The run that was dialled. Asked once somebody has picked up; until then no byte moves.
+    pub(super) dialled: Option<Arc<dyn Run>>,
     /// From the client to the worker.
     pub(super) up: Way,
     /// From the worker to the client.
@@ -244,9 +247,15 @@ impl Conn {
         true
     }
 
+    /// Whether it was the worker who picked up.
+    pub(super) fn is_vouched_for(&mut self) -> bool {
+        self.dialled.take().is_none_or(|run| run.stands())
+    }
+
     /// Whether bytes may move at all.
     pub(super) fn may_flow(&self) -> bool {
-        matches!(self.phase, Phase::Flowing | Phase::Dialing { .. })
+        self.dialled.is_none()
+            && matches!(self.phase, Phase::Flowing | Phase::Dialing { .. })
             && !self.lane.door.is_stopped.load(Ordering::Acquire)
     }
 }

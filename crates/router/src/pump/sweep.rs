@@ -50,7 +50,7 @@ impl Pump {
         match conn.phase {
             Phase::Dialing { since } if now.since(since) >= DIAL_FOR => {
                 let is_connected = conn.worker.as_ref().is_some_and(|worker| getpeername(worker).is_ok());
-                if is_connected {
+                if is_connected && conn.is_vouched_for() {
                     conn.phase = Phase::Flowing;
                 } else {
                     self.call_again(slot);

@@ -142,7 +142,6 @@ impl Shared {
         };
         match picture.worker.status.kind() {
             StatusKind::Running if seen.is_some() => {
-                self.locate(&claimed.worker, &spec).await;
                 self.read_signals(&mut picture, &spec).await;
                 self.read_keep_alive(&mut picture, &spec).await;
             }

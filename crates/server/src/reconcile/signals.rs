@@ -8,6 +8,7 @@ use drowse_core::evidence::Read;
 use drowse_core::signal::{Measured, Need, Reading, Signal, UnknownCause};
 use drowse_drivers::{Error, Measure, Measures, Wanted};
 
+use crate::config;
 use crate::meters::Before;
 use crate::picture::Picture;
 use crate::shared::Shared;
@@ -48,8 +49,7 @@ impl Shared {
     ) -> Result<Measures, Error> {
         let id = &picture.worker.id;
         let driver = self.hands.of(id, spec).await?;
-        let routed: Vec<u16> =
-            spec.target.iter().chain(&spec.tls_target).map(std::net::SocketAddr::port).collect();
+        let routed: Vec<u16> = spec.places().map(config::Target::port).collect();
         self.hands.call("read", driver.read(id, Wanted::of(signals, &routed), READ_WITHIN)).await
     }
 

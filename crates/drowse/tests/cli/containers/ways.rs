@@ -1,0 +1,73 @@
+//! The door of a container leads to that container, whatever address it has and whoever had it before.
+
+use super::stage::Stage;
+use crate::up::running::{free_port, get};
+
+fn serves(name: &str) -> String {
+    format!("echo this is {name} > /workspace/index.html; exec httpd -f -p 80 -h /workspace")
+}
+
+/// Neither publishes a port. Both are stopped when idle, and whoever is woken first gets the lower address.
+#[test]
+fn two_containers_that_swap_addresses_are_never_mixed_up() {
+    let stage = Stage::new("policy.idle_timeout = \"2s\"\npolicy.sleep = \"stop\"\npolicy.snooze = \"0s\"");
+    let network = stage.engine.network();
+    let doors = [("alpha", free_port()), ("beta", free_port())];
+    for (name, door) in doors {
+        let labels = [("drowse.port", "80"), ("drowse.listen", &door.to_string())];
+        stage.run_with(name, &labels, &["--network", network], &serves(name));
+    }
+    let mut up = stage.up();
+    let address = |name: &str| {
+        let format = "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}";
+        stage.engine.docker(&["inspect", "--format", format, name])
+    };
+    let mut before = Vec::new();
+    for round in 0..3 {
+        stage.wait_until("alpha", "exited");
+        stage.wait_until("beta", "exited");
+        let order = if round % 2 == 0 { [0, 1] } else { [1, 0] };
+        for turn in order {
+            let (name, door) = doors[turn];
+            let answer = get(door, "/");
+            assert!(answer.contains(&format!("this is {name}")), "round {round}: {answer}\n{}", up.told());
+        }
+        before.push((address("alpha"), address("beta")));
+    }
+    assert_eq!(before[0].0, before[1].1, "nobody had the other's address, so nothing was shown: {before:?}");
+    assert_eq!(up.end(), Some(0), "{}", up.told());
+}
+
+/// A port of the container, by its own door, by host name and by the protocol that is spoken there.
+#[test]
+fn a_listed_container_is_found_by_port_host_and_protocol_wherever_it_is() {
+    let stage = Stage::new("policy.idle_timeout = \"2s\"\npolicy.sleep = \"stop\"\npolicy.snooze = \"0s\"");
+    let network = stage.engine.network();
+    let [door, shared] = [free_port(), free_port()];
+    stage.folder.append(&format!(
+        "[router]\nhttp = [\"127.0.0.1:{shared}\"]\n\
+         [[worker]]\nid = \"web\"\ndriver = \"docker\"\ncontainer = \"web-1\"\nlisten = \"127.0.0.1:{door}\"\n\
+         protocol = \"http\"\nhost = \"localhost\"\ntarget = \":80\"\nready_path = \"/\"\n"
+    ));
+    // Listed before it is there.
+    let mut up = stage.up();
+    stage.engine.docker(&[
+        "run",
+        "--detach",
+        "--init",
+        "--name",
+        "web-1",
+        "--network",
+        network,
+        super::engine::IMAGE,
+        "sh",
+        "-c",
+        &serves("web"),
+    ]);
+    up.wait_for("web running");
+    for port in [door, shared] {
+        stage.wait_until("web-1", "exited");
+        let answer = get(port, "/");
+        assert!(answer.contains("this is web"), "{answer}\n{}", up.told());
+    }
+}
