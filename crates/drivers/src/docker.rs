@@ -209,7 +209,14 @@ impl DockerDriver {
         };
         let cannot = |why: String| Error::Unreachable { message: format!("cannot look into it: {why}") };
         let pid = look.pid.ok_or_else(|| cannot("it does not run".to_owned()))?;
-        let done = self.inside.engine.block(move || Root::of(pid, &look.id).map(|root| work(&root))).await;
+        // Kept until the work is done, however long that is after everybody has stopped waiting for it.
+        let turn = Arc::clone(&entry.looking).lock_owned().await;
+        let done = self.inside.engine.block(move || {
+            let done = Root::of(pid, &look.id).map(|root| work(&root));
+            drop(turn);
+            done
+        });
+        let done = done.await;
         let done = done.ok_or_else(|| cannot("the driver is being closed".to_owned()))?;
         done.map_err(|error| cannot(error.to_string()))
     }

@@ -263,6 +263,8 @@ pub struct Found {
     pub labels: BTreeMap<String, String>,
     /// It was given graphics processors.
     pub has_gpus: bool,
+    /// Why not enough is known of it to look after it. It is there all the same.
+    pub problem: Option<String>,
 }
 
 /// Where a port of a worker is found, for as long as one run of it stands.

@@ -1,15 +1,24 @@
 //! Containers that ask to be looked after, by a label.
 //!
 //! The list tells most of it at once. What only an inspection tells never changes while a container exists, so each is
-//! inspected once.
+//! inspected once. One whose inspection fails or does not end is in the answer with that as its problem: it is there, and
+//! the others do not wait for it.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use bollard::models::{ContainerInspectResponse, ContainerSummary};
+use futures_util::{StreamExt as _, stream};
 
 use super::{Container, Inside, Spec};
-use crate::driver::{self, Error, Found};
+use crate::driver::{self, Error, Found, bounded};
+
+/// How long one inspection may take.
+const INSPECTED_WITHIN: Duration = Duration::from_secs(3);
+
+/// How many are under way at once: an engine has other things to do.
+const AT_ONCE: usize = 16;
 
 /// What does not change while a container exists.
 #[derive(Clone, Copy, Debug, Default)]
@@ -21,31 +30,42 @@ struct Fixed {
 #[derive(Debug, Default)]
 pub(super) struct Seen(Mutex<HashMap<String, Fixed>>);
 
-/// Everybody with this label, running or not.
-pub(super) async fn discover(inside: &Inside, label: &str) -> Result<Vec<Found>, Error> {
-    let listed = inside.engine.list(label).await?;
+/// Everybody with this label, running or not, the oldest first.
+pub(super) async fn discover(inside: &Arc<Inside>, label: &str) -> Result<Vec<Found>, Error> {
+    let mut listed = inside.engine.list(label).await?;
+    listed.sort_by(|one, other| (one.created, &one.id).cmp(&(other.created, &other.id)));
     let before = std::mem::take(&mut *inside.seen.0.lock().unwrap_or_else(PoisonError::into_inner));
     let mut known = HashMap::new();
+    let inspections = listed.into_iter().filter_map(|one| {
+        let id = one.id.clone()?;
+        let known = before.get(&id).copied();
+        Some(async move {
+            let fixed = match known {
+                Some(fixed) => Ok(fixed),
+                None => bounded(INSPECTED_WITHIN, inside.engine.inspect(&id)).await.map(|one| fixed(&one)),
+            };
+            (one, id, fixed)
+        })
+    });
+    let inspected: Vec<_> = stream::iter(inspections).buffered(AT_ONCE).collect().await;
     let mut found = Vec::new();
-    for one in &listed {
-        let Some(id) = &one.id else { continue };
-        let fixed = match before.get(id) {
-            Some(fixed) => *fixed,
-            None => match inside.engine.inspect(id).await {
-                Ok(inspected) => fixed(&inspected),
-                // It was removed since it was listed.
-                Err(Error::Gone) => continue,
-                Err(error) => return Err(error),
-            },
+    for (one, id, fixed) in inspected {
+        let problem = match &fixed {
+            Ok(fixed) => {
+                known.insert(id.clone(), *fixed);
+                None
+            }
+            // It was removed since it was listed.
+            Err(Error::Gone) => continue,
+            Err(error) => Some(format!("it cannot be inspected: {error}")),
         };
-        known.insert(id.clone(), fixed);
-        found.push(describe(one, id, fixed));
+        found.push(describe(&one, &id, fixed.unwrap_or_default(), problem));
     }
     *inside.seen.0.lock().unwrap_or_else(PoisonError::into_inner) = known;
     Ok(found)
 }
 
-fn describe(one: &ContainerSummary, id: &str, fixed: Fixed) -> Found {
+fn describe(one: &ContainerSummary, id: &str, fixed: Fixed, problem: Option<String>) -> Found {
     let names = one.names.as_deref().unwrap_or_default();
     // Links of other containers are names too; they have a second slash.
     let name = names.iter().filter_map(|name| name.strip_prefix('/')).find(|name| !name.contains('/'));
@@ -54,6 +74,7 @@ fn describe(one: &ContainerSummary, id: &str, fixed: Fixed) -> Found {
         spec: driver::Spec::Docker(Spec { container: Container::Id(id.to_owned()) }),
         labels: one.labels.clone().unwrap_or_default().into_iter().collect(),
         has_gpus: fixed.has_gpus,
+        problem,
     }
 }
 

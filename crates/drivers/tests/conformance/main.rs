@@ -7,9 +7,11 @@
 
 mod containers;
 mod engine;
+mod identity;
 mod laws;
 mod processes;
 mod rig;
+mod strange;
 mod ways;
 mod workload;
 
@@ -106,6 +108,12 @@ conforms!(docker_ways, Kind::Docker, ways:
     a_container_that_is_moved_to_another_network_is_asked_for_again
     a_port_is_where_the_engine_has_really_bound_it
     asking_the_way_keeps_no_end_from_anybody
+);
+
+conforms!(docker_identity, Kind::Docker, identity:
+    a_name_is_never_the_beginning_of_an_id
+    of_two_with_a_label_both_are_named_and_the_frozen_one_is_woken
+    files_that_do_not_answer_concern_their_container_only
 );
 
 all_laws!(sim, Kind::Sim);

@@ -9,6 +9,8 @@ mod found;
 mod holds;
 #[path = "containers/idle.rs"]
 mod idle;
+#[path = "containers/names.rs"]
+mod names;
 #[path = "containers/stage.rs"]
 mod stage;
 #[path = "containers/stop.rs"]

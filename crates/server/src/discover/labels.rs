@@ -151,6 +151,7 @@ mod tests {
             spec: Spec::Docker(drivers::docker::Spec { container: Found::Id("abc".to_owned()) }),
             labels: labels.iter().map(|(key, text)| ((*key).to_owned(), (*text).to_owned())).collect(),
             has_gpus: false,
+            problem: None,
         }
     }
 

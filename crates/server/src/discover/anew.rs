@@ -1,0 +1,48 @@
+//! Workers that somebody listed by the name or the label of a container: when that is removed they are over, and when it
+//! is made anew they are there again, as another incarnation.
+
+use drowse_core::id::WorkerId;
+use drowse_core::status::StatusKind;
+use drowse_core::worker::Power;
+
+use super::DISCOVERY;
+use crate::fleet::{ControlError, Fleet};
+use crate::spec::{NewWorker, WorkerSpec};
+
+impl Fleet {
+    /// Looks whether those who are over have been made anew. False: that could not be told.
+    pub(super) async fn look_for_the_listed(
+        &self,
+        books: &[(WorkerId, WorkerSpec)],
+    ) -> Result<bool, ControlError> {
+        let mut is_settled = true;
+        for (id, spec) in books.iter().filter(|(_, spec)| spec.found_by.is_none()) {
+            let worker = match self.glance(id).await {
+                Ok(worker) => worker,
+                Err(ControlError::NotFound(_)) => continue,
+                Err(other) => return Err(other),
+            };
+            if worker.status.kind() != StatusKind::Terminated {
+                continue;
+            }
+            match self.0.hands.look(id, spec).await {
+                Ok(seen) if seen.power == Power::Gone => {}
+                Ok(_) => {
+                    let new = NewWorker {
+                        id: id.clone(),
+                        selectors: worker.selectors,
+                        spec: spec.clone(),
+                        in_service: worker.in_service,
+                    };
+                    self.remove(id, DISCOVERY).await?;
+                    self.register(new, DISCOVERY).await?;
+                }
+                Err(error) => {
+                    tracing::warn!(worker = %id, %error, "it cannot be told whether it was made anew");
+                    is_settled = false;
+                }
+            }
+        }
+        Ok(is_settled)
+    }
+}
