@@ -6,7 +6,7 @@
 //! - `engine`: the only file that speaks to the engine, and what its errors mean
 //! - `entry`: one worker; `look`: what the engine says of it; `record`: what outlives Drowse
 //! - `run`: that an address is a run's, and whether that stands
-//! - `freeze`, `stop`, `read`, `gpu`, `hook`, `inside`: what can be done; `calls`: by whom, how long
+//! - `freeze`, `stop`, `read`, `stats`, `gpu`, `hook`, `inside`: what can be done; `calls`: by whom, how long
 //! - `events`: what the engine says unasked; `discover`: containers that ask to be looked after
 //!
 //! An engine that is away, hangs or is being restarted says nothing about its containers: every call ends by its
@@ -40,6 +40,7 @@ mod look;
 mod read;
 mod record;
 mod run;
+mod stats;
 mod stop;
 mod thaw;
 
@@ -133,6 +134,8 @@ pub(crate) struct Inside {
     hints: Hints,
     gpus: gpu::Gpus,
     tables: Tables,
+    /// Turns to ask the engine what a container uses.
+    stats: tokio::sync::Semaphore,
     seen: discover::Seen,
     entries: Mutex<BTreeMap<WorkerId, Arc<Entry>>>,
 }
@@ -164,6 +167,7 @@ impl DockerDriver {
         let inside = Arc::new(Inside {
             engine,
             tables,
+            stats: tokio::sync::Semaphore::new(stats::AT_ONCE),
             clock: config.now,
             hints: Hints::default(),
             gpus: gpu::Gpus::new(config.nvml),

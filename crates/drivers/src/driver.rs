@@ -209,11 +209,13 @@ pub struct Measures {
     pub boot: Option<BootId>,
     /// `None`: not asked for, or this driver has no such signal for this worker.
     pub by_signal: PerSignal<Option<Measure>>,
+    /// Why not, in words, for what is unknown.
+    pub because: Vec<(Signal, String)>,
 }
 
 impl Measures {
     pub fn none(boot: Option<BootId>) -> Self {
-        Self { boot, by_signal: [None; Signal::COUNT] }
+        Self { boot, by_signal: [None; Signal::COUNT], because: Vec::new() }
     }
 
     pub fn get(&self, signal: Signal) -> Option<Measure> {
@@ -222,6 +224,12 @@ impl Measures {
 
     pub fn set(&mut self, signal: Signal, measure: Measure) {
         self.by_signal[signal as usize] = Some(measure);
+    }
+
+    /// It could not be read, and this is why.
+    pub fn cannot(&mut self, signal: Signal, cause: UnknownCause, why: String) {
+        self.set(signal, Measure::Unknown(cause));
+        self.because.push((signal, why));
     }
 }
 

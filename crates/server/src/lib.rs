@@ -17,6 +17,7 @@ pub mod config;
 pub mod crash;
 mod db;
 mod discover;
+mod doubts;
 pub mod fleet;
 mod hands;
 pub mod http;

@@ -15,6 +15,7 @@ use drowse_core::worker::Worker;
 use drowse_store::{Arrival, Checked, ConnectionCount, RouterSession, StoreError, View, WorkerRecord};
 use drowse_wire::v1;
 
+use crate::doubts::Doubted;
 use crate::ingest::ROUTER;
 use crate::meters::Totals;
 use crate::policies::{Book, Policies, Resolved};
@@ -57,6 +58,8 @@ pub(crate) struct Picture {
     /// What was known of it.
     pub(crate) kept_alive_before: Option<Hold>,
     arrivals: Vec<Arrival>,
+    /// What could not be read in this check, and why.
+    pub(crate) doubted: Doubted,
     connections: Vec<ConnectionCount>,
     sessions: Vec<RouterSession>,
 }
@@ -104,6 +107,7 @@ impl Picture {
             can_scale_down: false,
             totals: Totals::default(),
             keep_alive: KeepAlive::NotLooked,
+            doubted: Doubted::default(),
             kept_alive_before: None,
             arrivals: view.arrivals(&id)?,
             connections: if is_routed { held.connections() } else { Vec::new() },

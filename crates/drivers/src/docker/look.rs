@@ -24,10 +24,23 @@ pub(super) struct Look {
     pub(super) pid: Option<u32>,
     /// What asks it to end.
     pub(super) stop_signal: String,
+    /// Whose network it is in.
+    pub(super) network: Network,
     /// Its own address, while it has one.
     pub(super) address: Option<IpAddr>,
     /// Where its ports are found on this machine, as the engine has really bound them for this run.
     pub(super) published: BTreeMap<u16, SocketAddr>,
+}
+
+/// Whose network a container is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Network {
+    /// In none.
+    None,
+    /// The machine's.
+    Machine,
+    /// One that is not the machine's.
+    Own,
 }
 
 impl Look {
@@ -45,6 +58,7 @@ impl Look {
             id: String::new(),
             pid: None,
             stop_signal: String::new(),
+            network: Network::Own,
             address: None,
             published: BTreeMap::new(),
         }
@@ -86,11 +100,17 @@ impl Look {
         let config = found.config.as_ref();
         let signal = config.and_then(|config| config.stop_signal.clone()).filter(|signal| !signal.is_empty());
         let network = found.network_settings.as_ref();
+        let mode = found.host_config.as_ref().and_then(|host| host.network_mode.as_deref());
         Some(Self {
             seen,
             id,
             pid: state.pid.and_then(|pid| u32::try_from(pid).ok()).filter(|pid| *pid > 0 && !is_over),
             stop_signal: signal.unwrap_or_else(|| "SIGTERM".to_owned()),
+            network: match mode {
+                Some("none") => Network::None,
+                Some("host") => Network::Machine,
+                Some(_) | None => Network::Own,
+            },
             address: address_of(network.and_then(|settings| settings.networks.as_ref())),
             published: published(network.and_then(|settings| settings.ports.as_ref())),
         })

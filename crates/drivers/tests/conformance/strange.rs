@@ -8,9 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use drowse_core::id::WorkerId;
+use drowse_core::signal::{Signal, UnknownCause};
 use drowse_core::worker::Power;
 use drowse_drivers::docker::{Config, Container, DockerDriver, Spec as Docker};
-use drowse_drivers::{Driver as _, Error, Spec};
+use drowse_drivers::{Driver as _, Error, Measure, Spec, Wanted};
 use tempfile::TempDir;
 
 use crate::rig::{LONG, now};
@@ -155,5 +156,44 @@ fn a_process_that_is_not_the_containers_vouches_for_nothing() {
         driver.adopt(&worker, &spec, LONG).await.expect("it is there");
         let located = driver.locate(&worker, 80, LONG).await;
         assert!(matches!(located, Err(Error::Unreachable { .. })), "{located:?}");
+    });
+}
+
+/// Its first process is one that has no cgroup of a container: here, this one.
+fn without_files(id: &str) -> String {
+    inspected(id).replace("\"Pid\":1,", &format!("\"Pid\":{},", std::process::id()))
+}
+
+#[test]
+fn where_no_file_tells_the_engine_is_asked_and_what_it_does_not_tell_is_unknown() {
+    let (_folder, driver) = engine(|path| match path {
+        "/containers/told/json" => Says::Json(without_files("told")),
+        "/containers/empty/json" => Says::Json(without_files("empty")),
+        "/containers/hangs/json" => Says::Json(without_files("hangs")),
+        "/containers/told/stats?stream=false&one-shot=true" => Says::Json(
+            r#"{"cpu_stats":{"cpu_usage":{"total_usage":7000000}},"pids_stats":{"current":2}}"#.to_owned(),
+        ),
+        _ if path.starts_with("/containers/hangs/stats") => Says::Hangs,
+        _ if path.contains("/stats") => Says::Json("{}".to_owned()),
+        _ => Says::Status(404),
+    });
+    let wanted = Wanted::of(&[Signal::Cpu, Signal::Network], &[]);
+    run(async {
+        let read = async |name: &str| {
+            let worker = WorkerId::new(name).expect("a good name");
+            let spec = Spec::Docker(Docker { container: Container::Id(name.to_owned()) });
+            driver.adopt(&worker, &spec, LONG).await.expect("it is there");
+            driver.read(&worker, wanted, LONG).await.expect("it runs")
+        };
+        let (told, empty, hangs) = tokio::join!(read("told"), read("empty"), read("hangs"));
+        let cpu = told.get(Signal::Cpu);
+        assert!(matches!(cpu, Some(Measure::Total(total)) if total.value == 7_000), "{cpu:?}");
+        for (name, measures) in [("empty", empty), ("hangs", hangs)] {
+            let cpu = measures.get(Signal::Cpu);
+            assert!(matches!(cpu, Some(Measure::Unknown(_))), "{name}: {cpu:?}");
+            assert!(measures.because.iter().any(|(signal, _)| *signal == Signal::Cpu), "{name}");
+        }
+        // This process is in the machine's network.
+        assert_eq!(told.get(Signal::Network), Some(Measure::Unknown(UnknownCause::NotItsOwn)));
     });
 }

@@ -57,6 +57,7 @@ fn text(explanation: &Explanation, all: bool, asked_at: Option<Timestamp>) -> St
     let reasons = explanation.reasons.iter().map(|reason| vec![reason.code.clone(), reason.sentence.clone()]);
     section("reasons", reasons.collect());
     section("what would have to change for it to sleep", lines(&mut explanation.would_have_to_change.iter()));
+    section("notes", lines(&mut explanation.notes.iter()));
     let signals = explanation.signals.iter().map(|reading| {
         let age = reading.age.map_or("-".to_owned(), |age| format!("{} old", coarse(age)));
         vec![

@@ -15,5 +15,7 @@ mod names;
 mod stage;
 #[path = "containers/stop.rs"]
 mod stop;
+#[path = "containers/unknown.rs"]
+mod unknown;
 #[path = "containers/ways.rs"]
 mod ways;

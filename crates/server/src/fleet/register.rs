@@ -167,6 +167,7 @@ impl Fleet {
         }
         self.0.meters.forget(id);
         self.0.untold.forget(id);
+        self.0.doubts.forget(id);
         self.0.gone.note(id, None);
         self.0.notices.worker_changed(id);
         self.0.notices.books_changed();

@@ -221,7 +221,8 @@ impl Shared {
             change.journal("worker.would_pause", json!({ "reason": reason }));
         }
         if notes.unknown_alert {
-            change.journal("worker.unknown_alert", json!({}));
+            let why = self.doubts.lines(change.locked.id());
+            change.journal("worker.unknown_alert", json!({ "why": why }));
         }
         self.metrics.count(|counted| {
             counted.warnings += notes.warnings.len() as u64;

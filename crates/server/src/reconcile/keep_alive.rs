@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use drowse_core::Timestamp;
 use drowse_core::hold::{Hold, HoldKind};
-use drowse_core::signal::DriverKind;
+use drowse_core::signal::{DriverKind, UnknownCause};
 use drowse_drivers::Error;
 use serde_json::json;
 
-use super::signals::fail_all;
+use super::signals::{doubt_all, fail_all};
 use crate::change::Change;
+use crate::doubts::Doubt;
 use crate::fleet::ControlError;
 use crate::hands::LOOK_WITHIN;
 use crate::picture::{KeepAlive, Picture};
@@ -42,8 +43,15 @@ impl Shared {
                 picture.is_kept_alive(hold.filter(|hold| hold.is_live(now)));
             }
             Err(Error::Unsupported { .. }) => {}
-            Err(Error::Refused { .. } | Error::Unreachable { .. } | Error::TimedOut { .. } | Error::Gone) => {
+            Err(
+                error @ (Error::Refused { .. }
+                | Error::Unreachable { .. }
+                | Error::TimedOut { .. }
+                | Error::Gone),
+            ) => {
                 self.metrics.count(|counted| counted.driver_errors += 1);
+                let why = format!("{path} cannot be looked for: {error}");
+                doubt_all(picture, &Doubt::new(UnknownCause::CannotLookInside, &why));
                 fail_all(picture, now);
             }
         }

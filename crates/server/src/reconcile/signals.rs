@@ -9,6 +9,7 @@ use drowse_core::signal::{Measured, Need, Reading, Signal, UnknownCause};
 use drowse_drivers::{Error, Measure, Measures, Wanted};
 
 use crate::config;
+use crate::doubts::Doubt;
 use crate::meters::Before;
 use crate::picture::Picture;
 use crate::shared::Shared;
@@ -31,11 +32,13 @@ impl Shared {
         if !signals.is_empty() {
             let measures = self.measure(picture, spec, &signals).await;
             let now = self.clock.now();
-            if let Ok(measures) = measures {
-                self.record(picture, &signals, &measures, now);
-            } else {
-                self.metrics.count(|counted| counted.driver_errors += 1);
-                fail(picture, &signals, now);
+            match measures {
+                Ok(measures) => self.record(picture, &signals, &measures, now),
+                Err(error) => {
+                    self.metrics.count(|counted| counted.driver_errors += 1);
+                    doubt_all(picture, &Doubt::from(&error));
+                    fail(picture, &signals, now);
+                }
             }
         }
         picture.read_connections(self.clock.now());
@@ -67,6 +70,11 @@ impl Shared {
                 None => Read::unknown(UnknownCause::Vanished, now),
             };
             picture.record(*signal, read, now);
+            if let Some(Measure::Unknown(cause)) = measure {
+                let why = measures.because.iter().find(|(of, _)| of == signal);
+                let why = why.map_or_else(|| cause.sentence(), |(_, why)| why.as_str());
+                picture.doubted.insert(*signal, Doubt::new(cause, why));
+            }
             let is_known = !matches!(read.reading, Reading::Unknown { .. });
             if *signal == Signal::Gpu && is_known {
                 picture.worker.gpu_was_read = true;
@@ -109,16 +117,24 @@ impl Shared {
 }
 
 /// Nothing could be read. A signal that is only counted and was never there stays away.
-pub(super) fn fail(picture: &mut Picture, signals: &[Signal], now: Timestamp) {
+fn fail(picture: &mut Picture, signals: &[Signal], now: Timestamp) {
     for signal in signals {
         let is_required = picture.need(*signal) == Need::Required;
         if is_required || picture.checked.evidence.sample(*signal).is_some() {
-            picture.record(*signal, Read::unknown(UnknownCause::ProbeFailed, now), now);
+            let cause = picture.doubted.cause(*signal).unwrap_or(UnknownCause::ProbeFailed);
+            picture.record(*signal, Read::unknown(cause, now), now);
         }
     }
 }
 
-/// The driver could not even be looked at.
+/// Notes why nothing can be read.
+pub(super) fn doubt_all(picture: &mut Picture, doubt: &Doubt) {
+    for signal in pulled(picture) {
+        picture.doubted.insert(signal, doubt.clone());
+    }
+}
+
+/// The driver could not even be looked at, or nobody can look into the worker.
 pub(super) fn fail_all(picture: &mut Picture, now: Timestamp) {
     fail(picture, &pulled(picture), now);
     picture.read_connections(now);

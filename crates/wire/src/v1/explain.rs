@@ -196,6 +196,10 @@ pub struct Explanation {
     pub reasons: Vec<Reason>,
     /// What would have to change for it to sleep.
     pub would_have_to_change: Vec<String>,
+    /// What else one should know: why a signal cannot be read, in the words of whoever tried, and what helps; a setting
+    /// that the driver cannot follow.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     /// Each signal that matters.
     pub signals: Vec<Reading>,
     /// Each hold that is live.
@@ -239,6 +243,7 @@ impl Explanation {
             next_check_at: verdict.next_check_at,
             reasons: Reason::all(verdict),
             would_have_to_change: explanation.would_have_to_change.clone(),
+            notes: explanation.notes.clone(),
             signals: explanation.signals.iter().map(Into::into).collect(),
             holds: holds.map(Into::into).collect(),
             policy,
