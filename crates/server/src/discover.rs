@@ -26,6 +26,7 @@ use serde_json::json;
 
 use crate::config::Groups;
 use crate::fleet::{ControlError, Fleet, PolicyChange, WorkerCard};
+use crate::plain::plain;
 use crate::shared::{Shared, lock};
 use crate::spec::{Container, DriverSpec, NewWorker, WorkerSpec};
 
@@ -39,6 +40,9 @@ const AGAIN: Duration = Duration::from_secs(2);
 const SCAN_WITHIN: Duration = Duration::from_secs(20);
 /// How long the books remember a worker that was found and is gone. The journal remembers longer.
 const REMEMBER_FOR: Duration = Duration::from_hours(1);
+
+/// How much is told about one container: its labels are somebody else's words.
+const MOST_PROBLEMS: usize = 20;
 
 /// Who puts found workers on the books.
 const DISCOVERY: &str = "discovery";
@@ -377,6 +381,11 @@ impl Fleet {
         problems: Vec<String>,
         worker: Option<&WorkerId>,
     ) -> Result<(), ControlError> {
+        let more = problems.len().saturating_sub(MOST_PROBLEMS);
+        let mut problems: Vec<String> = problems.iter().take(MOST_PROBLEMS).map(|text| plain(text)).collect();
+        if more > 0 {
+            problems.push(format!("and {more} more"));
+        }
         let key = format!("{:?}", found.spec);
         if lock(&self.0.discovery.told).get(&key).is_some_and(|told| *told == problems) || problems.is_empty()
         {
@@ -385,12 +394,10 @@ impl Fleet {
             }
             return Ok(());
         }
-        tracing::warn!(container = %found.name, problems = %problems.join("; "), "not as its labels say");
-        let (clock, worker, doc) = (
-            self.0.clock.clone(),
-            worker.cloned(),
-            json!({ "container": found.name, "problems": &problems }),
-        );
+        let name = plain(&found.name);
+        tracing::warn!(container = %name, problems = %problems.join("; "), "not as its labels say");
+        let (clock, worker, doc) =
+            (self.0.clock.clone(), worker.cloned(), json!({ "container": name, "problems": &problems }));
         let write = self.0.db.tx("discovery", Lane::Ordinary, move |tx| {
             tx.append(NewEvent { at: clock.now(), worker, kind: "discovery.problem".to_owned(), doc });
             Ok::<_, ControlError>(())

@@ -1,4 +1,4 @@
-//! Why signals of workers cannot be read, in the words of whoever tried.
+//! Why something about a worker cannot be told, in the words of whoever tried.
 //!
 //! The rules know a cause and decide by that; this is for people: it is journalled when it begins, changes and ends, and
 //! shown by `explain`. In memory only, because it is found again by the next check.
@@ -13,10 +13,8 @@ use drowse_store::{Lane, NewEvent};
 use serde_json::json;
 
 use crate::fleet::ControlError;
+use crate::plain::plain;
 use crate::shared::{Shared, lock};
-
-/// What others say can be of any length.
-const LONGEST: usize = 500;
 
 /// Why something cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,9 +26,7 @@ pub(crate) struct Doubt {
 
 impl Doubt {
     pub(crate) fn new(cause: UnknownCause, why: &str) -> Self {
-        // It goes to terminals and into one line of a journal.
-        let plain = why.chars().take(LONGEST).map(|c| if c.is_control() { ' ' } else { c });
-        Self { cause, why: plain.collect() }
+        Self { cause, why: plain(why) }
     }
 }
 
@@ -45,38 +41,69 @@ impl From<&Error> for Doubt {
     }
 }
 
-/// What one check could not read.
+/// What cannot be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum What {
+    /// What this signal says.
+    Signal(Signal),
+    /// Where this port of it is found.
+    Port(u16),
+    /// Who it is.
+    Itself,
+}
+
+impl What {
+    fn code(self) -> String {
+        match self {
+            Self::Signal(signal) => signal.code().to_owned(),
+            Self::Port(port) => format!("port {port}"),
+            Self::Itself => "itself".to_owned(),
+        }
+    }
+
+    const fn cannot(self) -> &'static str {
+        match self {
+            Self::Signal(_) => "cannot be read",
+            Self::Port(_) => "cannot be found",
+            Self::Itself => "cannot be looked at",
+        }
+    }
+}
+
+/// What one check could not tell.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Doubted(BTreeMap<Signal, Doubt>);
+pub(crate) struct Doubted(BTreeMap<What, Doubt>);
 
 impl Doubted {
-    pub(crate) fn insert(&mut self, signal: Signal, doubt: Doubt) {
-        self.0.insert(signal, doubt);
+    pub(crate) fn insert(&mut self, what: What, doubt: Doubt) {
+        self.0.insert(what, doubt);
     }
 
     pub(crate) fn cause(&self, signal: Signal) -> Option<UnknownCause> {
-        self.0.get(&signal).map(|doubt| doubt.cause)
+        self.0.get(&What::Signal(signal)).map(|doubt| doubt.cause)
     }
 
     /// One line for each reason.
     pub(crate) fn lines(&self) -> Vec<String> {
-        let mut by_reason: Vec<(Vec<&str>, &Doubt)> = Vec::new();
-        for (signal, doubt) in &self.0 {
-            match by_reason.iter_mut().find(|(_, known)| *known == doubt) {
-                Some((signals, _)) => signals.push(signal.code()),
-                None => by_reason.push((vec![signal.code()], doubt)),
+        let mut by_reason: Vec<(Vec<String>, &'static str, &Doubt)> = Vec::new();
+        for (what, doubt) in &self.0 {
+            let is_same =
+                |(_, cannot, known): &&mut (_, _, &Doubt)| *cannot == what.cannot() && *known == doubt;
+            match by_reason.iter_mut().find(is_same) {
+                Some((all, ..)) => all.push(what.code()),
+                None => by_reason.push((vec![what.code()], what.cannot(), doubt)),
             }
         }
-        let line = |(signals, doubt): (Vec<&str>, &Doubt)| {
+        let line = |(all, cannot, doubt): (Vec<String>, &str, &Doubt)| {
             let help = doubt.cause.help().map(|help| format!("; what helps: {help}")).unwrap_or_default();
-            format!("{} cannot be read: {}{help}", signals.join(", "), doubt.why)
+            format!("{} {cannot}: {}{help}", all.join(", "), doubt.why)
         };
         by_reason.into_iter().map(line).collect()
     }
 
     /// What has to differ for it to be news: numbers in a sentence may change each time.
-    fn causes(&self) -> Vec<(Signal, UnknownCause)> {
-        self.0.iter().map(|(signal, doubt)| (*signal, doubt.cause)).collect()
+    fn causes(&self) -> Vec<(What, UnknownCause)> {
+        self.0.iter().map(|(what, doubt)| (*what, doubt.cause)).collect()
     }
 }
 
@@ -114,9 +141,9 @@ impl Shared {
         let (kind, doc) = if doubted.0.is_empty() {
             ("worker.readable", json!({}))
         } else {
-            let signals: BTreeMap<&str, &str> =
-                doubted.0.iter().map(|(signal, doubt)| (signal.code(), doubt.cause.code())).collect();
-            ("worker.unreadable", json!({ "signals": signals, "message": doubted.lines().join("\n") }))
+            let causes: BTreeMap<String, &str> =
+                doubted.0.iter().map(|(what, doubt)| (what.code(), doubt.cause.code())).collect();
+            ("worker.unreadable", json!({ "causes": causes, "message": doubted.lines().join("\n") }))
         };
         let (id, clock) = (worker.clone(), self.clock.clone());
         let written = self.db.tx("doubt", Lane::Ordinary, move |tx| {

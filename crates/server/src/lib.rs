@@ -27,6 +27,7 @@ pub mod metrics;
 mod nested;
 mod notices;
 mod picture;
+mod plain;
 pub mod policies;
 mod reconcile;
 mod shared;

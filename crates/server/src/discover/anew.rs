@@ -4,8 +4,10 @@
 use drowse_core::id::WorkerId;
 use drowse_core::status::StatusKind;
 use drowse_core::worker::Power;
+use drowse_drivers::Error;
 
 use super::DISCOVERY;
+use crate::doubts::{Doubt, Doubted, What};
 use crate::fleet::{ControlError, Fleet};
 use crate::spec::{NewWorker, WorkerSpec};
 
@@ -15,7 +17,6 @@ impl Fleet {
         &self,
         books: &[(WorkerId, WorkerSpec)],
     ) -> Result<bool, ControlError> {
-        let mut is_settled = true;
         for (id, spec) in books.iter().filter(|(_, spec)| spec.found_by.is_none()) {
             let worker = match self.glance(id).await {
                 Ok(worker) => worker,
@@ -37,12 +38,15 @@ impl Fleet {
                     self.remove(id, DISCOVERY).await?;
                     self.register(new, DISCOVERY).await?;
                 }
+                // An engine that does not answer for one does not answer for the others.
+                Err(Error::Unreachable { .. } | Error::TimedOut { .. }) => return Ok(false),
                 Err(error) => {
-                    tracing::warn!(worker = %id, %error, "it cannot be told whether it was made anew");
-                    is_settled = false;
+                    let mut doubted = Doubted::default();
+                    doubted.insert(What::Itself, Doubt::from(&error));
+                    self.0.doubt(id, &doubted).await;
                 }
             }
         }
-        Ok(is_settled)
+        Ok(true)
     }
 }

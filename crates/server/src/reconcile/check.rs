@@ -146,6 +146,7 @@ impl Shared {
             StatusKind::Running if seen.is_some() => {
                 self.read_signals(&mut picture, &spec).await;
                 self.read_keep_alive(&mut picture, &spec).await;
+                self.find_ports(&mut picture, &spec).await;
             }
             StatusKind::Running => signals::fail_all(&mut picture, self.clock.now()),
             StatusKind::Provisioning | StatusKind::Unknown | StatusKind::Failed => {

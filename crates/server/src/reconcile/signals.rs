@@ -9,7 +9,8 @@ use drowse_core::signal::{Measured, Need, Reading, Signal, UnknownCause};
 use drowse_drivers::{Error, Measure, Measures, Wanted};
 
 use crate::config;
-use crate::doubts::Doubt;
+use crate::doubts::{Doubt, What};
+use crate::hands::LOOK_WITHIN;
 use crate::meters::Before;
 use crate::picture::Picture;
 use crate::shared::Shared;
@@ -44,6 +45,25 @@ impl Shared {
         picture.read_connections(self.clock.now());
     }
 
+    /// Asks where its ports are, so that whoever comes next is led there at once; and if nobody can say, so that it is
+    /// known before somebody comes.
+    pub(super) async fn find_ports(&self, picture: &mut Picture, spec: &WorkerSpec) {
+        let ports = spec.places().filter_map(|place| match place {
+            config::Target::Port(port) => Some(port),
+            config::Target::Address(_) => None,
+        });
+        for port in ports {
+            let id = &picture.worker.id;
+            let located = async {
+                let driver = self.hands.of(id, spec).await?;
+                self.hands.call("locate", driver.locate(id, port, LOOK_WITHIN)).await
+            };
+            if let Err(error) = located.await {
+                picture.doubted.insert(What::Port(port), Doubt::from(&error));
+            }
+        }
+    }
+
     async fn measure(
         &self,
         picture: &Picture,
@@ -73,7 +93,7 @@ impl Shared {
             if let Some(Measure::Unknown(cause)) = measure {
                 let why = measures.because.iter().find(|(of, _)| of == signal);
                 let why = why.map_or_else(|| cause.sentence(), |(_, why)| why.as_str());
-                picture.doubted.insert(*signal, Doubt::new(cause, why));
+                picture.doubted.insert(What::Signal(*signal), Doubt::new(cause, why));
             }
             let is_known = !matches!(read.reading, Reading::Unknown { .. });
             if *signal == Signal::Gpu && is_known {
@@ -130,7 +150,7 @@ fn fail(picture: &mut Picture, signals: &[Signal], now: Timestamp) {
 /// Notes why nothing can be read.
 pub(super) fn doubt_all(picture: &mut Picture, doubt: &Doubt) {
     for signal in pulled(picture) {
-        picture.doubted.insert(signal, doubt.clone());
+        picture.doubted.insert(What::Signal(signal), doubt.clone());
     }
 }
 

@@ -44,16 +44,21 @@ fn labels_that_lie_or_overflow_are_told_in_short_and_nobody_else_is_affected() {
     stage.run("lines", &[("drowse.name", "a\nb"), ("drowse.owner", "al\nice\u{1b}[2J")], SLEEPS);
     stage.run("quotes", &[("drowse.name", "a\"]\n[[worker]]\nid = \"b")], SLEEPS);
     stage.run("keys", &[("drowse.policy.before_pause", "[\"/bin/sh\", 1]"), ("drowse.listen", "0")], SLEEPS);
+    stage.run("owner", &[("drowse.owner", "al\u{1b}[2Jice")], SLEEPS);
+    let many: Vec<(String, &str)> = (0..200).map(|n| (format!("drowse.no\nsuch{n}"), "x")).collect();
+    let many: Vec<(&str, &str)> = many.iter().map(|(label, text)| (label.as_str(), *text)).collect();
+    stage.run("many", &many, SLEEPS);
     // It says that it is somebody else.
     stage.run("liar", &[("drowse.name", "well")], SLEEPS);
     let mut up = stage.up();
     let api = stage.folder.api(&up);
     up.wait_for("well paused");
     let told = problems(&api);
-    for name in ["long", "lines", "quotes", "keys", "liar"] {
+    for name in ["long", "lines", "quotes", "keys", "owner", "many", "liar"] {
         assert!(told.contains(&format!("\"container\":\"{name}\"")), "{name}: {told}");
         assert_eq!(stage.state(name), "running", "{name}");
     }
+    assert!(told.contains("and 180 more"), "{told}");
     assert!(!told.contains(&long[..1_000]), "what makes no sense is not repeated in full");
     assert!(!up.told().contains('\u{1b}'), "{:?}", up.told());
     let workers = json(&api, "workers")["workers"].as_array().map(Vec::len);

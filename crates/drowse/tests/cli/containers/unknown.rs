@@ -4,7 +4,7 @@ use std::fs::File;
 use std::process::{Command, Stdio};
 
 use super::stage::{BURNS, SLEEPS, Stage, events, json};
-use crate::up::running::{Api, until};
+use crate::up::running::{Api, free_port, until};
 
 fn cause(api: &Api, worker: &str, signal: &str) -> String {
     let readings = json(api, &format!("workers/{worker}/readings"));
@@ -21,7 +21,9 @@ fn notes(api: &Api, worker: &str) -> String {
 fn an_engine_that_hangs_is_named_as_the_reason_and_so_is_its_return() {
     let stage = Stage::new("policy.idle_timeout = \"3s\"");
     stage.run_with("web", &[], &["--network", "none", "--cpus", "0.2"], BURNS);
-    stage.run_with("shared", &[], &["--network", "host"], SLEEPS);
+    let door = free_port().to_string();
+    let labels = [("drowse.port", "80"), ("drowse.listen", door.as_str())];
+    stage.run_with("shared", &labels, &["--network", "host"], SLEEPS);
     let mut up = stage.up();
     let api = stage.folder.api(&up);
     up.wait_for("web running");
@@ -33,7 +35,7 @@ fn an_engine_that_hangs_is_named_as_the_reason_and_so_is_its_return() {
     assert!(explained.contains("drowse doctor"), "{explained}");
     let told = events(&api, "worker.unreadable");
     let of_web = told.iter().find(|event| event["worker_id"] == "web").expect("it is journalled");
-    assert_eq!(of_web["data"]["signals"]["cpu"], "driver_silent", "{of_web}");
+    assert_eq!(of_web["data"]["causes"]["cpu"], "driver_silent", "{of_web}");
     stage.engine.hang_daemon(false);
     until("it is seen again", || events(&api, "worker.readable").iter().any(|one| one["worker_id"] == "web"));
     until("nothing is doubted", || !notes(&api, "web").contains("cannot be read"));
@@ -41,6 +43,7 @@ fn an_engine_that_hangs_is_named_as_the_reason_and_so_is_its_return() {
     until("it shares the network", || cause(&api, "shared", "network") == "not_its_own");
     let notes = notes(&api, "shared");
     assert!(notes.contains("network with the machine") && notes.contains("use = \\\"off\\\""), "{notes}");
+    assert!(notes.contains("port 80 cannot be found: port 80 is not published"), "{notes}");
     assert_eq!(stage.state("shared"), "running");
 }
 
