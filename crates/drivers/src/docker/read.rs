@@ -12,6 +12,7 @@ use rustix::io::Errno;
 
 use super::entry::Entry;
 use super::look::Look;
+use super::run::check_is_of;
 use super::{Inside, gpu, stats};
 use crate::driver::{Error, Measure, Measures, Wanted};
 use crate::process::established;
@@ -163,7 +164,10 @@ async fn sockets(
 fn find(look: &Look) -> Result<Paths, Error> {
     let cannot = |why: String| Error::Unreachable { message: format!("cannot find its cgroup: {why}") };
     let pid = look.pid.ok_or_else(|| cannot("the engine does not tell its first process".to_owned()))?;
-    Paths::of_container(pid, &look.id).map_err(|error| cannot(error.to_string()))
+    let paths = Paths::of_container(pid, &look.id).map_err(|error| cannot(error.to_string()))?;
+    // Looked at afterwards, as with everything that is found by a number: a stranger's figures would be believed.
+    check_is_of(pid, &look.id).map_err(|error| cannot(error.to_string()))?;
+    Ok(paths)
 }
 
 fn put(measures: &mut Measures, signal: Signal, measure: Result<Measure, Why>) {

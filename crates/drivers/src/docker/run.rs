@@ -33,9 +33,7 @@ impl Held {
         let number = Pid::from_raw(pid.cast_signed()).ok_or(io::ErrorKind::InvalidInput)?;
         let first = pidfd_open(number, PidfdFlags::empty())?;
         // Looked at afterwards: if the number is still one of the container's, it was when it was opened.
-        if !std::fs::read_to_string(format!("/proc/{pid}/cgroup"))?.contains(container) {
-            return Err(io::Error::other("that process is another's"));
-        }
+        check_is_of(pid, container)?;
         Ok(Self { first, is_over: AtomicBool::new(false) })
     }
 
@@ -58,6 +56,15 @@ impl Run for Held {
         }
         self.revoke();
         false
+    }
+}
+
+/// Whether the process with this number is one of the container's. Engines put the id into the names of cgroups.
+pub(super) fn check_is_of(pid: u32, container: &str) -> io::Result<()> {
+    if std::fs::read_to_string(format!("/proc/{pid}/cgroup"))?.contains(container) {
+        Ok(())
+    } else {
+        Err(io::Error::other("that process is another's"))
     }
 }
 

@@ -159,7 +159,7 @@ fn a_process_that_is_not_the_containers_vouches_for_nothing() {
     });
 }
 
-/// Its first process is one that has no cgroup of a container: here, this one.
+/// Its first process is none of a container's: here, this one. What that uses is not the container's.
 fn without_files(id: &str) -> String {
     inspected(id).replace("\"Pid\":1,", &format!("\"Pid\":{},", std::process::id()))
 }
@@ -193,7 +193,7 @@ fn where_no_file_tells_the_engine_is_asked_and_what_it_does_not_tell_is_unknown(
             assert!(matches!(cpu, Some(Measure::Unknown(_))), "{name}: {cpu:?}");
             assert!(measures.because.iter().any(|(signal, _)| *signal == Signal::Cpu), "{name}");
         }
-        // This process is in the machine's network.
-        assert_eq!(told.get(Signal::Network), Some(Measure::Unknown(UnknownCause::NotItsOwn)));
+        // The engine says nothing about that.
+        assert_eq!(told.get(Signal::Network), Some(Measure::Unknown(UnknownCause::NotCounted)));
     });
 }

@@ -1,7 +1,12 @@
 //! The door of a container leads to that container, whatever address it has and whoever had it before.
 
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
 use super::stage::Stage;
-use crate::up::running::{free_port, get};
+use crate::up::running::{free_port, get, until};
 
 fn serves(name: &str) -> String {
     format!("echo this is {name} > /workspace/index.html; exec httpd -f -p 80 -h /workspace")
@@ -70,4 +75,58 @@ fn a_listed_container_is_found_by_port_host_and_protocol_wherever_it_is() {
         let answer = get(port, "/");
         assert!(answer.contains("this is web"), "{answer}\n{}", up.told());
     }
+}
+
+/// What somebody gets at a door, if they get anything.
+fn ask(door: u16) -> Option<String> {
+    let mut stream = TcpStream::connect(("127.0.0.1", door)).ok()?;
+    stream.set_read_timeout(Some(Duration::from_secs(20))).ok()?;
+    stream.write_all(b"GET / HTTP/1.0\r\n\r\n").ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).ok()?;
+    Some(answer)
+}
+
+/// Somebody else stops and starts both, again and again, in turns: nobody tells the door, and people come all the while.
+#[test]
+fn whoever_comes_while_two_containers_swap_addresses_gets_the_right_one_or_none() {
+    let stage = Stage::new("policy.idle_timeout = \"1h\"");
+    let network = stage.engine.network();
+    let doors = [("alpha", free_port()), ("beta", free_port())];
+    for (name, door) in doors {
+        let labels = [("drowse.port", "80"), ("drowse.listen", &door.to_string())];
+        stage.run_with(name, &labels, &["--network", network], &serves(name));
+    }
+    let mut up = stage.up();
+    up.wait_for_all("running for the first time");
+    let (is_over, answered) = (AtomicBool::new(false), [AtomicUsize::new(0), AtomicUsize::new(0)]);
+    std::thread::scope(|scope| {
+        for (turn, (name, door)) in doors.into_iter().enumerate().cycle().take(4) {
+            let (is_over, answered) = (&is_over, &answered[turn]);
+            scope.spawn(move || {
+                while !is_over.load(Ordering::SeqCst) {
+                    if let Some(answer) = ask(door).filter(|answer| answer.contains("this is")) {
+                        assert!(
+                            answer.contains(&format!("this is {name}")),
+                            "at the door of {name}: {answer}"
+                        );
+                        answered.fetch_add(1, Ordering::SeqCst);
+                    }
+                }
+            });
+        }
+        for round in 0..6 {
+            let order = if round % 2 == 0 { ["beta", "alpha"] } else { ["alpha", "beta"] };
+            stage.engine.docker(&["kill", "alpha", "beta"]);
+            for name in order {
+                stage.engine.docker(&["start", name]);
+            }
+            for answered in &answered {
+                let before = answered.load(Ordering::SeqCst);
+                until("somebody is served again", || answered.load(Ordering::SeqCst) > before + 3);
+            }
+        }
+        is_over.store(true, Ordering::SeqCst);
+    });
+    assert_eq!(up.end(), Some(0), "{}", up.told());
 }
