@@ -46,6 +46,7 @@ impl Driver for DockerDriver {
                 return Err(Error::refused("it is frozen, and nothing would wake it"));
             }
             entry.forget_record();
+            entry.let_go();
             self.inside.entries().remove(worker);
             Ok(())
         }))

@@ -130,3 +130,23 @@ fn whoever_comes_while_two_containers_swap_addresses_gets_the_right_one_or_none(
     });
     assert_eq!(up.end(), Some(0), "{}", up.told());
 }
+
+/// What runs goes on running, and its run is held without the engine.
+#[test]
+fn an_engine_that_hangs_or_is_away_closes_no_door() {
+    let mut stage = Stage::new("policy.idle_timeout = \"1h\"");
+    let network = stage.engine.network();
+    let door = free_port();
+    let labels = [("drowse.port", "80"), ("drowse.listen", &door.to_string())];
+    stage.run_with("alpha", &labels, &["--network", network], &serves("alpha"));
+    let mut up = stage.up();
+    up.wait_for("alpha running");
+    assert!(get(door, "/").contains("this is alpha"), "{}", up.told());
+    stage.engine.hang_daemon(true);
+    assert!(get(door, "/").contains("this is alpha"), "{}", up.told());
+    stage.engine.hang_daemon(false);
+    stage.engine.kill_daemon();
+    assert!(get(door, "/").contains("this is alpha"), "{}", up.told());
+    stage.engine.start_daemon();
+    until("it is asked for again", || get(door, "/").contains("this is alpha"));
+}
