@@ -23,8 +23,22 @@ impl Fleet {
                 Err(ControlError::NotFound(_)) => continue,
                 Err(other) => return Err(other),
             };
-            if worker.status.kind() != StatusKind::Terminated {
-                continue;
+            match worker.status.kind() {
+                StatusKind::Terminated => {}
+                // Perhaps its label means one container by now.
+                StatusKind::Provisioning | StatusKind::Unknown => {
+                    self.0.look_at(id).await;
+                    continue;
+                }
+                StatusKind::Running
+                | StatusKind::Pausing
+                | StatusKind::Paused
+                | StatusKind::Waking
+                | StatusKind::Stopping
+                | StatusKind::Stopped
+                | StatusKind::Draining
+                | StatusKind::Terminating
+                | StatusKind::Failed => continue,
             }
             match self.0.hands.look(id, spec).await {
                 Ok(seen) if seen.power == Power::Gone => {}

@@ -99,3 +99,54 @@ fn a_listed_container_that_is_made_anew_is_the_worker_again() {
     }
     assert_eq!(up.end(), Some(0), "{}", up.told());
 }
+
+/// Drowse is killed while it sleeps, and meanwhile somebody makes another one with its label.
+#[test]
+fn what_was_frozen_is_woken_though_its_label_means_two_by_then() {
+    let stage = Stage::new("policy.idle_timeout = \"2s\"");
+    let door = free_port();
+    stage.folder.append(&format!(
+        "[[worker]]\nid = \"api\"\ndriver = \"docker\"\nlabel = \"label=team=api\"\nlisten = \"127.0.0.1:{door}\"\n\
+         target = \":80\"\n"
+    ));
+    let network = stage.engine.network();
+    let run = |name: &str| {
+        let serves =
+            format!("echo this is {name} > /workspace/index.html; exec httpd -f -p 80 -h /workspace");
+        let run = ["run", "--detach", "--init", "--network", network, "--label", "team=api", "--name", name];
+        stage.engine.docker(&[&run[..], &[IMAGE, "sh", "-c", &serves]].concat());
+    };
+    run("first");
+    let mut up = stage.up();
+    up.wait_for("api paused");
+    up.kill();
+    run("second");
+    let mut up = stage.up();
+    let answer = get(door, "/");
+    assert!(answer.contains("this is first"), "{answer}\n{}", up.told());
+    up.wait_for("api running again: wake, by connection");
+    assert_eq!(stage.state("second"), "running");
+}
+
+#[test]
+fn a_label_of_two_containers_is_refused_by_both_their_names() {
+    let stage = Stage::new(NEVER);
+    stage.folder.append("[[worker]]\nid = \"api\"\ndriver = \"docker\"\nlabel = \"label=team=api\"\n");
+    let run = |name: &str| {
+        let run = ["run", "--detach", "--network", "none", "--label", "team=api", "--name", name];
+        stage.engine.docker(&[&run[..], &[IMAGE, "sleep", "100000"]].concat());
+    };
+    run("first");
+    run("second");
+    let mut up = stage.up();
+    let api = stage.folder.api(&up);
+    until("both are named", || {
+        let told = json(&api, "workers/api/explain")["notes"].to_string();
+        told.contains("first") && told.contains("second")
+    });
+    let event = events(&api, "worker.unreadable").pop().expect("it is journalled");
+    assert!(event["data"]["causes"].to_string().contains("driver_refused"), "{event}");
+    // As soon as one is gone, the other is meant.
+    stage.engine.docker(&["rm", "--force", "first"]);
+    up.wait_for("api running for the first time");
+}
