@@ -123,6 +123,18 @@ pub enum UnknownCause {
     NeverRead,
     /// The probe failed, timed out or gave nonsense.
     ProbeFailed,
+    /// Whoever looks after the worker does not answer: its engine is away or hangs.
+    DriverSilent,
+    /// Whoever looks after the worker was asked and said no.
+    DriverRefused,
+    /// Nobody counts it for this worker, or not where it can be seen from here.
+    NotCounted,
+    /// Drowse may not read it.
+    NotPermitted,
+    /// The worker shares it with the machine, so that it says nothing about the worker.
+    NotItsOwn,
+    /// Nobody can look into the worker, and there may be somebody in it who asked to be left alone.
+    CannotLookInside,
     /// Reading it is switched off where it is required: CML's telemetry opt-in, or our own setting.
     SwitchedOff,
     /// It could be read before in this run of the worker and cannot now.
@@ -146,6 +158,12 @@ impl UnknownCause {
         match self {
             UnknownCause::NeverRead => "never_read",
             UnknownCause::ProbeFailed => "probe_failed",
+            UnknownCause::DriverSilent => "driver_silent",
+            UnknownCause::DriverRefused => "driver_refused",
+            UnknownCause::NotCounted => "not_counted",
+            UnknownCause::NotPermitted => "not_permitted",
+            UnknownCause::NotItsOwn => "not_its_own",
+            UnknownCause::CannotLookInside => "cannot_look_inside",
             UnknownCause::SwitchedOff => "switched_off",
             UnknownCause::Vanished => "vanished",
             UnknownCause::WentBackwards => "went_backwards",
@@ -161,6 +179,14 @@ impl UnknownCause {
         match self {
             UnknownCause::NeverRead => "has never been read",
             UnknownCause::ProbeFailed => "could not be read",
+            UnknownCause::DriverSilent => "could not be read: its driver does not answer",
+            UnknownCause::DriverRefused => "could not be read: its driver refused",
+            UnknownCause::NotCounted => "could not be read: nobody counts it for this worker",
+            UnknownCause::NotPermitted => "could not be read: Drowse is not allowed to",
+            UnknownCause::NotItsOwn => "cannot be told: the worker shares it with the machine",
+            UnknownCause::CannotLookInside => {
+                "does not count: nobody can look for a keep-alive file in the worker"
+            }
             UnknownCause::SwitchedOff => "is switched off where it comes from",
             UnknownCause::Vanished => "could be read before and cannot now",
             UnknownCause::WentBackwards => "went backwards, so nothing can be said about the time between",
@@ -169,6 +195,36 @@ impl UnknownCause {
             UnknownCause::ChannelDown => "cannot be told: the agent's channel is down",
             UnknownCause::NoAnswer => "cannot be told: the agent did not answer",
             UnknownCause::RouterLost => "cannot be told: the router's session ran out",
+        }
+    }
+
+    /// What helps, where somebody can do something about it.
+    pub const fn help(self) -> Option<&'static str> {
+        match self {
+            UnknownCause::DriverSilent => {
+                Some("see whether the driver's engine runs and answers: drowse doctor")
+            }
+            UnknownCause::DriverRefused => Some("see what the driver says, and mend that"),
+            UnknownCause::NotCounted => {
+                Some("have the machine count it (a cgroup controller that is switched on and mounted here)")
+            }
+            UnknownCause::NotPermitted => Some("run Drowse as root"),
+            UnknownCause::NotItsOwn => {
+                Some("if the other signals suffice, drop this one: signals.NAME.use = \"off\"")
+            }
+            UnknownCause::CannotLookInside => {
+                Some("see to the worker's file systems, or set keep_alive_file = \"\" for it")
+            }
+            UnknownCause::SwitchedOff => Some("switch it on where it comes from"),
+            UnknownCause::NeverRead
+            | UnknownCause::ProbeFailed
+            | UnknownCause::Vanished
+            | UnknownCause::WentBackwards
+            | UnknownCause::FirstSample
+            | UnknownCause::NotReadInThisCheck
+            | UnknownCause::ChannelDown
+            | UnknownCause::NoAnswer
+            | UnknownCause::RouterLost => None,
         }
     }
 }

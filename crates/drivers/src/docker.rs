@@ -5,7 +5,8 @@
 //!
 //! - `engine`: the only file that speaks to the engine, and what its errors mean
 //! - `entry`: one worker; `look`: what the engine says of it; `record`: what outlives Drowse
-//! - `freeze`, `stop`, `read`, `gpu`, `hook`, `inside`: what can be done; `calls`: by whom, how long
+//! - `run`: that an address is a run's, and whether that stands
+//! - `freeze`, `stop`, `read`, `stats`, `gpu`, `hook`, `inside`: what can be done; `calls`: by whom, how long
 //! - `events`: what the engine says unasked; `discover`: containers that ask to be looked after
 //!
 //! An engine that is away, hangs or is being restarted says nothing about its containers: every call ends by its
@@ -38,6 +39,8 @@ mod inside;
 mod look;
 mod read;
 mod record;
+mod run;
+mod stats;
 mod stop;
 mod thaw;
 
@@ -131,6 +134,8 @@ pub(crate) struct Inside {
     hints: Hints,
     gpus: gpu::Gpus,
     tables: Tables,
+    /// Turns to ask the engine what a container uses.
+    stats: tokio::sync::Semaphore,
     seen: discover::Seen,
     entries: Mutex<BTreeMap<WorkerId, Arc<Entry>>>,
 }
@@ -162,6 +167,7 @@ impl DockerDriver {
         let inside = Arc::new(Inside {
             engine,
             tables,
+            stats: tokio::sync::Semaphore::new(stats::AT_ONCE),
             clock: config.now,
             hints: Hints::default(),
             gpus: gpu::Gpus::new(config.nvml),
@@ -207,7 +213,14 @@ impl DockerDriver {
         };
         let cannot = |why: String| Error::Unreachable { message: format!("cannot look into it: {why}") };
         let pid = look.pid.ok_or_else(|| cannot("it does not run".to_owned()))?;
-        let done = self.inside.engine.block(move || Root::of(pid, &look.id).map(|root| work(&root))).await;
+        // Kept until the work is done, however long that is after everybody has stopped waiting for it.
+        let turn = Arc::clone(&entry.looking).lock_owned().await;
+        let done = self.inside.engine.block(move || {
+            let done = Root::of(pid, &look.id).map(|root| work(&root));
+            drop(turn);
+            done
+        });
+        let done = done.await;
         let done = done.ok_or_else(|| cannot("the driver is being closed".to_owned()))?;
         done.map_err(|error| cannot(error.to_string()))
     }

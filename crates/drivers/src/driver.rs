@@ -13,7 +13,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::future::Future;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -217,28 +217,29 @@ pub struct Measures {
     pub boot: Option<BootId>,
     /// `None`: not asked for, or this driver has no such signal for this worker.
     pub by_signal: PerSignal<Option<Measure>>,
+    /// Why not, in words, for what is unknown.
+    pub because: Vec<(Signal, String)>,
     /// Memory in use, in bytes, where it is known. It is shown and judges nobody.
     pub memory_bytes: Option<u64>,
-    /// Why a signal could not be read, for people.
-    pub problems: BTreeMap<Signal, String>,
 }
 
 impl Measures {
     pub fn none(boot: Option<BootId>) -> Self {
-        Self { boot, by_signal: [None; Signal::COUNT], memory_bytes: None, problems: BTreeMap::new() }
+        Self { boot, by_signal: [None; Signal::COUNT], because: Vec::new(), memory_bytes: None }
     }
 
     pub fn get(&self, signal: Signal) -> Option<Measure> {
         self.by_signal[signal as usize]
     }
 
-    /// Keeps why a signal could not be read, if it could not.
-    pub fn note(&mut self, signal: Signal, problem: Option<&impl std::fmt::Display>) {
-        self.problems.extend(problem.map(|problem| (signal, problem.to_string())));
-    }
-
     pub fn set(&mut self, signal: Signal, measure: Measure) {
         self.by_signal[signal as usize] = Some(measure);
+    }
+
+    /// It could not be read, and this is why.
+    pub fn cannot(&mut self, signal: Signal, cause: UnknownCause, why: String) {
+        self.set(signal, Measure::Unknown(cause));
+        self.because.push((signal, why));
     }
 }
 
@@ -280,10 +281,25 @@ pub struct Found {
     pub labels: BTreeMap<String, String>,
     /// It was given graphics processors.
     pub has_gpus: bool,
-    /// Its own address, while it has one.
-    pub address: Option<IpAddr>,
-    /// Where on this machine its ports are found, of those that stay there.
-    pub published: BTreeMap<u16, SocketAddr>,
+    /// Why not enough is known of it to look after it. It is there all the same.
+    pub problem: Option<String>,
+}
+
+/// Where a port of a worker is found, for as long as one run of it stands.
+#[derive(Clone, Debug)]
+pub struct Located {
+    /// Where.
+    pub address: SocketAddr,
+    /// The run whose address it is.
+    pub boot: Option<BootId>,
+    /// Whether it still is.
+    pub run: Arc<dyn Run>,
+}
+
+/// A run whose addresses were told.
+pub trait Run: Send + Sync + Debug {
+    /// Whether what was told still holds. It never waits, and once it is false it stays so.
+    fn stands(&self) -> bool;
 }
 
 /// What observes and acts on one kind of worker.
@@ -355,15 +371,12 @@ pub trait Driver: Send + Sync + Debug {
         Box::pin(async { Err(Error::Unsupported { what: "tell anybody in a worker" }) })
     }
 
-    /// Where a port of a worker is found, as it was last looked at; `None` while nobody can say. Whoever has an address
-    /// that never changes need not be asked.
-    fn locate<'a>(
-        &'a self,
-        _worker: &'a WorkerId,
-        _port: u16,
-        _within: Duration,
-    ) -> Answer<'a, Option<SocketAddr>> {
-        Box::pin(async { Ok(None) })
+    /// Where a port of a worker is found in its present run. Whoever has an address that never changes need not be
+    /// asked.
+    ///
+    /// What it notices on its way, such as that the worker has ended, is hinted like anything else.
+    fn locate<'a>(&'a self, _worker: &'a WorkerId, _port: u16, _within: Duration) -> Answer<'a, Located> {
+        Box::pin(async { Err(Error::Unsupported { what: "say where a worker is" }) })
     }
 
     /// Everybody who asks to be looked after, by what this driver calls a filter. All or an error: who is missing from

@@ -17,8 +17,8 @@ pub mod process;
 pub mod sim;
 
 pub use driver::{
-    Acted, Answer, Driver, Error, Found, Hook, HookEnd, Measure, Measures, Seen, Spec, Stop, Terminate, Told,
-    Wanted,
+    Acted, Answer, Driver, Error, Found, Hook, HookEnd, Located, Measure, Measures, Run, Seen, Spec, Stop,
+    Terminate, Told, Wanted,
 };
 pub use hint::Hint;
 

@@ -2,6 +2,7 @@
 
 mod knock;
 mod robots;
+mod ways;
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
@@ -23,6 +24,8 @@ use crate::turned::Turned;
 pub(crate) use knock::{Knocked, Waits};
 pub(crate) use robots::Robot;
 use robots::Robots;
+pub(crate) use ways::Dial;
+use ways::Ways;
 
 /// For how long after a worker has come up it may hang up without a word and is called again, unless it has
 /// answered somebody before. Port forwarders do that until the program behind them listens.
@@ -52,6 +55,7 @@ pub struct Door {
     connection_idle: AtomicU64,
     /// How many of its site come up at once.
     budget: Mutex<Arc<Semaphore>>,
+    ways: Ways,
 }
 
 /// What is behind the lock.
@@ -199,6 +203,7 @@ impl Door {
             replay_until: AtomicI64::new(0),
             connection_idle: AtomicU64::new(0),
             budget: Mutex::new(budget),
+            ways: Ways::default(),
         }
     }
 
@@ -335,6 +340,7 @@ impl Door {
 
     /// A target that had answered does not any more: it has to prove itself anew.
     pub(crate) fn doubt(&self, target: &Target) {
+        self.doubt_way(target.place);
         self.lock().gate.doubt(target);
     }
 

@@ -101,7 +101,7 @@ pub(crate) async fn keep(router: Arc<Inside>, door: Arc<Door>) {
             Step::Tell { count, cause } => tell(&router, &door, count, cause).await,
             Step::Wake => wake(&router, &door).await,
             Step::Prove(targets) => {
-                let answered = prove::all(&targets).await;
+                let answered = prove::all(&door, &targets).await;
                 let decided = door.lock().gate.proved(&answered, router.now());
                 door.apply(decided);
             }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
+use crate::door::{Dial, Door};
 use crate::route::{Ready, Target};
 
 /// How long one attempt may take.
@@ -19,9 +20,9 @@ const WITHIN: Duration = Duration::from_secs(1);
 const STANDS_FOR: Duration = Duration::from_millis(5);
 
 /// Tries to reach all of them at once; those that answer.
-pub(crate) async fn all(targets: &[Target]) -> Vec<Target> {
+pub(crate) async fn all(door: &Door, targets: &[Target]) -> Vec<Target> {
     let mut answered = Vec::new();
-    let attempts: Vec<_> = targets.iter().map(one).collect();
+    let attempts: Vec<_> = targets.iter().map(|target| one(door, target)).collect();
     for (target, stands) in targets.iter().zip(futures_util::future::join_all(attempts).await) {
         if stands {
             answered.push(target.clone());
@@ -30,25 +31,30 @@ pub(crate) async fn all(targets: &[Target]) -> Vec<Target> {
     answered
 }
 
-async fn one(target: &Target) -> bool {
+async fn one(door: &Door, target: &Target) -> bool {
+    let Some(dial) = door.find(target.place).await else { return false };
     if let Some(ready) = &target.ready {
-        return matches!(tokio::time::timeout(WITHIN, asks(ready)).await, Ok(Some(true)));
+        let Some(dial) = door.find(ready.place).await else { return false };
+        return matches!(tokio::time::timeout(WITHIN, asks(&dial, ready)).await, Ok(Some(true)));
     }
-    let Ok(Ok(stream)) = tokio::time::timeout(WITHIN, TcpStream::connect(target.address)).await else {
+    let Ok(Ok(stream)) = tokio::time::timeout(WITHIN, TcpStream::connect(dial.address)).await else {
         return false;
     };
     let mut byte = [0];
     match tokio::time::timeout(STANDS_FOR, stream.peek(&mut byte)).await {
         // It says nothing and stays, or it speaks first.
-        Err(_) | Ok(Ok(1..)) => true,
+        Err(_) | Ok(Ok(1..)) => dial.stands(),
         Ok(Ok(0) | Err(_)) => false,
     }
 }
 
 /// Whether a GET is answered with success.
-async fn asks(ready: &Ready) -> Option<bool> {
-    let Ready { address, path } = ready;
+async fn asks(dial: &Dial, ready: &Ready) -> Option<bool> {
+    let (address, path) = (dial.address, &ready.path);
     let mut stream = TcpStream::connect(address).await.ok()?;
+    if !dial.stands() {
+        return None;
+    }
     let request =
         format!("GET {path} HTTP/1.1\r\nhost: {address}\r\nuser-agent: drowse\r\nconnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await.ok()?;

@@ -189,7 +189,7 @@ impl Pump {
                 }
             }
             Phase::Dialing { .. } => {
-                if side == Side::Worker && !conn.picked_up(flags) {
+                if side == Side::Worker && !(conn.picked_up(flags) && conn.is_vouched_for()) {
                     return self.call_again(slot);
                 }
                 self.go_on(slot);
@@ -262,7 +262,7 @@ impl Pump {
         let door = Arc::clone(&conn.lane.door);
         let standing = conn.lane.route.rules.standing(conn.from);
         if standing == Standing::Robot {
-            door.robot_came(who);
+            door.robot_came(who, conn.lane.route.target.place);
             return self.watch(slot);
         }
         let visitor = Visitor {

@@ -37,23 +37,38 @@ impl Route {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Target {
     /// Where.
-    pub address: SocketAddr,
+    pub place: Place,
     /// How it says that it is ready; `None`: it is when a connection stands.
     pub ready: Option<Arc<Ready>>,
+}
+
+/// Where a port of a worker is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Place {
+    /// At this address, whatever becomes of the worker.
+    Address(SocketAddr),
+    /// This port of it, at an address that it has for one run and that is asked for.
+    Port(u16),
+}
+
+impl From<SocketAddr> for Place {
+    fn from(address: SocketAddr) -> Self {
+        Self::Address(address)
+    }
 }
 
 /// A worker is ready when a GET is answered with success.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Ready {
     /// Where it answers plain HTTP.
-    pub address: SocketAddr,
+    pub place: Place,
     /// Of this.
     pub path: String,
 }
 
 impl From<SocketAddr> for Target {
     fn from(address: SocketAddr) -> Self {
-        Self { address, ready: None }
+        Self { place: address.into(), ready: None }
     }
 }
 

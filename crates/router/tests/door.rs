@@ -6,6 +6,7 @@ mod door {
     mod budget;
     mod http;
     pub(crate) mod plane;
+    mod ways;
 }
 
 use std::io::{ErrorKind, Read, Write};

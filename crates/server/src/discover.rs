@@ -9,6 +9,7 @@
 //! Hints make it quick, scans make it right. A scan that fails changes nothing: what cannot be seen is not gone. What
 //! sleeps is thawed before it is let go.
 
+mod anew;
 mod labels;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,6 +26,7 @@ use serde_json::json;
 
 use crate::config::Groups;
 use crate::fleet::{ControlError, Fleet, PolicyChange, WorkerCard};
+use crate::plain::plain;
 use crate::shared::{Shared, lock};
 use crate::spec::{Container, DriverSpec, NewWorker, WorkerSpec};
 
@@ -38,6 +40,9 @@ const AGAIN: Duration = Duration::from_secs(2);
 const SCAN_WITHIN: Duration = Duration::from_secs(20);
 /// How long the books remember a worker that was found and is gone. The journal remembers longer.
 const REMEMBER_FOR: Duration = Duration::from_hours(1);
+
+/// How much is told about one container: its labels are somebody else's words.
+const MOST_PROBLEMS: usize = 20;
 
 /// Who puts found workers on the books.
 const DISCOVERY: &str = "discovery";
@@ -109,16 +114,25 @@ impl Fleet {
             },
         };
         let books = self.specs_with(r#""kind":"docker""#.to_owned()).await?;
-        let mut is_settled = true;
-        let mut present = BTreeSet::new();
-        for one in &found {
-            let known = known_as(one, &books);
+        let mut is_settled = self.look_for_the_listed(&books).await?;
+        let mut present: BTreeMap<WorkerId, &str> = BTreeMap::new();
+        // Those who are on the books first: whoever claims a name that is theirs came later.
+        let (known, unknown): (Vec<_>, Vec<_>) =
+            found.iter().map(|one| (one, known_as(one, &books))).partition(|(_, known)| known.is_some());
+        for (one, known) in known.into_iter().chain(unknown) {
             if is_somebody(one, &books) {
                 if let Some(twin) = known {
                     // The file lists it by now: one container is one worker.
                     self.unlist(twin).await?;
-                    present.insert(twin.clone());
+                    present.insert(twin.clone(), &one.name);
                 }
+                continue;
+            }
+            if let Some(problem) = &one.problem {
+                // It is there, and more is not known of it just now.
+                present.extend(known.map(|known| (known.clone(), one.name.as_str())));
+                self.tell_problems(one, vec![problem.clone()], known).await?;
+                is_settled = false;
                 continue;
             }
             let filter = look_for.docker.as_deref().unwrap_or_default();
@@ -131,14 +145,22 @@ impl Fleet {
                             change.name = Some(known.to_string());
                         }
                     }
-                    present.insert(new.id.clone());
+                    if let Some(other) = present.get(&new.id) {
+                        let problem = format!(
+                            "worker {} is the container {other} already; give this one a drowse.name of its own",
+                            new.id
+                        );
+                        self.tell_problems(one, vec![problem], Some(&new.id)).await?;
+                        continue;
+                    }
+                    present.insert(new.id.clone(), &one.name);
                     is_settled &= Box::pin(self.take_on(one, new, policy, &look_for)).await?;
                 }
                 Err(problems) => self.tell_problems(one, problems, None).await?,
             }
         }
         for (id, spec) in books {
-            if spec.found_by.is_some() && !present.contains(&id) {
+            if spec.found_by.is_some() && !present.contains_key(&id) {
                 is_settled &= self.miss(&id, &spec, look_for.docker.as_deref()).await?;
             }
         }
@@ -377,6 +399,11 @@ impl Fleet {
         problems: Vec<String>,
         worker: Option<&WorkerId>,
     ) -> Result<(), ControlError> {
+        let more = problems.len().saturating_sub(MOST_PROBLEMS);
+        let mut problems: Vec<String> = problems.iter().take(MOST_PROBLEMS).map(|text| plain(text)).collect();
+        if more > 0 {
+            problems.push(format!("and {more} more"));
+        }
         let key = format!("{:?}", found.spec);
         if lock(&self.0.discovery.told).get(&key).is_some_and(|told| *told == problems) || problems.is_empty()
         {
@@ -385,12 +412,10 @@ impl Fleet {
             }
             return Ok(());
         }
-        tracing::warn!(container = %found.name, problems = %problems.join("; "), "not as its labels say");
-        let (clock, worker, doc) = (
-            self.0.clock.clone(),
-            worker.cloned(),
-            json!({ "container": found.name, "problems": &problems }),
-        );
+        let name = plain(&found.name);
+        tracing::warn!(container = %name, problems = %problems.join("; "), "not as its labels say");
+        let (clock, worker, doc) =
+            (self.0.clock.clone(), worker.cloned(), json!({ "container": name, "problems": &problems }));
         let write = self.0.db.tx("discovery", Lane::Ordinary, move |tx| {
             tx.append(NewEvent { at: clock.now(), worker, kind: "discovery.problem".to_owned(), doc });
             Ok::<_, ControlError>(())

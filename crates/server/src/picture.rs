@@ -1,6 +1,5 @@
 //! Everything that a verdict about one worker looks at, read at one instant.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +15,7 @@ use drowse_core::worker::Worker;
 use drowse_store::{Arrival, Checked, ConnectionCount, RouterSession, StoreError, View, WorkerRecord};
 use drowse_wire::v1;
 
+use crate::doubts::Doubted;
 use crate::ingest::ROUTER;
 use crate::meters::Totals;
 use crate::policies::{Book, Policies, Resolved};
@@ -42,13 +42,13 @@ pub(crate) struct Picture {
     pub(crate) checked_before: Option<Timestamp>,
     /// What its counters showed in this check, to be kept if the check is.
     pub(crate) totals: Totals,
-    /// Why signals could not be read in the check before.
-    pub(crate) problems_before: BTreeMap<Signal, String>,
     /// What was found of its keep-alive file.
     pub(crate) keep_alive: KeepAlive,
     /// What was known of it.
     pub(crate) kept_alive_before: Option<Hold>,
     arrivals: Vec<Arrival>,
+    /// What could not be read in this check, and why.
+    pub(crate) doubted: Doubted,
     connections: Vec<ConnectionCount>,
     sessions: Vec<RouterSession>,
 }
@@ -95,8 +95,8 @@ impl Picture {
             is_braked: brake.is_engaged(),
             can_scale_down: false,
             totals: Totals::default(),
-            problems_before: BTreeMap::new(),
             keep_alive: KeepAlive::NotLooked,
+            doubted: Doubted::default(),
             kept_alive_before: None,
             arrivals: view.arrivals(&id)?,
             connections: if is_routed { held.connections() } else { Vec::new() },
@@ -104,7 +104,6 @@ impl Picture {
             record,
         };
         picture.checked_before = picture.checked.evidence.last_check_at;
-        picture.problems_before.clone_from(&picture.checked.problems);
         picture.take_arrivals(now);
         Ok(picture)
     }
@@ -207,16 +206,7 @@ impl Picture {
         let settings = v1::settings(policy, settings, provenance).into_iter().filter(is_told).collect();
         let mut told = v1::Explanation::of(&self.worker.id, &self.explain(verdict), settings);
         told.memory_bytes = self.checked.memory_bytes;
-        self.tell_problems(&mut told.signals);
         told
-    }
-
-    /// Adds to readings why they could not be taken.
-    pub(crate) fn tell_problems(&self, readings: &mut [v1::Reading]) {
-        for reading in readings {
-            let signal = Signal::from_code(&reading.signal);
-            reading.problem = signal.and_then(|signal| self.checked.problems.get(&signal)).cloned();
-        }
     }
 
     /// Whether all that is unknown about it is what has only begun to be read.

@@ -18,7 +18,6 @@ mod freeze;
 mod hints;
 mod keep_alive;
 mod last_look;
-mod locate;
 mod queue;
 mod recover;
 mod signals;

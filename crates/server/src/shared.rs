@@ -15,6 +15,7 @@ use drowse_store::Store;
 use crate::clock::Clock;
 use crate::crash::CrashPoints;
 use crate::db::Db;
+use crate::doubts::Doubts;
 use crate::hands::{Drivers, Hands};
 use crate::http::SharedPorts;
 use crate::ingest::Ingest;
@@ -96,6 +97,7 @@ pub(crate) struct Shared {
     pub(crate) is_ready: AtomicBool,
     /// What the doors could not tell the store.
     pub(crate) untold: Untold,
+    pub(crate) doubts: Doubts,
     /// When the loop last found its clock and itself in order, in microseconds.
     pub(crate) looked_at: AtomicI64,
     /// Who is looked for.
@@ -142,6 +144,7 @@ impl Shared {
             session_until: AtomicI64::new(started_at.as_micros()),
             is_ready: AtomicBool::new(false),
             untold: Untold::default(),
+            doubts: Doubts::default(),
             looked_at: AtomicI64::new(started_at.as_micros()),
             discovery: crate::discover::Discovery::default(),
             keep_for: Mutex::new(crate::config::Journal::default().keep),

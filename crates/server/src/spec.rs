@@ -46,7 +46,7 @@ pub struct WorkerSpec {
     /// What an hour of it costs while it is frozen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused_price_per_hour: Option<Money>,
-    /// The port at which it answers, if its driver knows its address; `target` is then where that was last.
+    /// The port at which it answers, if its driver knows the address of each run of it; `target` says nothing then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target_port: Option<u16>,
     /// The same for `tls_target`.
@@ -102,20 +102,25 @@ impl WorkerSpec {
         self.listen.is_some() || !self.sni.is_empty() || !self.host.is_empty()
     }
 
-    /// Whether its driver is asked where it answers.
-    pub const fn is_located(&self) -> bool {
-        self.target_port.is_some() || self.tls_target_port.is_some()
+    /// Where it answers.
+    pub fn place(&self) -> Option<config::Target> {
+        place(self.target_port, self.target)
     }
 
-    /// Takes over from what it was what nobody configures: where it was last found.
-    pub(crate) fn stays_at(&mut self, before: &WorkerSpec) {
-        if self.target.is_none() && self.target_port == before.target_port {
-            self.target = before.target;
-        }
-        if self.tls_target.is_none() && self.tls_target_port == before.tls_target_port {
-            self.tls_target = before.tls_target;
-        }
+    /// Where it answers TLS, if that is elsewhere.
+    pub fn tls_place(&self) -> Option<config::Target> {
+        place(self.tls_target_port, self.tls_target)
     }
+
+    /// Everywhere where it answers.
+    pub fn places(&self) -> impl Iterator<Item = config::Target> {
+        self.place().into_iter().chain(self.tls_place())
+    }
+}
+
+/// The port first: an address beside it was written down by a Drowse that did not know better, and may be anybody's.
+fn place(port: Option<u16>, address: Option<SocketAddr>) -> Option<config::Target> {
+    port.map(config::Target::Port).or(address.map(config::Target::Address))
 }
 
 impl DriverSpec {

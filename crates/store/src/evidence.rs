@@ -16,7 +16,6 @@ use drowse_core::Timestamp;
 use drowse_core::counter::Counters;
 use drowse_core::evidence::Evidence;
 use drowse_core::id::{BootId, WorkerId};
-use drowse_core::signal::Signal;
 use drowse_core::status::StatusKind;
 use drowse_core::telemetry::Mark;
 use drowse_core::verdict::{Spared, Warned};
@@ -70,9 +69,6 @@ pub struct Checked {
     /// Memory in use, in bytes: shown, and judges nobody.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
-    /// Why a signal could not be read in the last check, for people.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub problems: BTreeMap<Signal, String>,
     /// What it was last told to have been spared.
     #[serde(default, skip_serializing_if = "Spared::is_nothing")]
     pub spared: Spared,

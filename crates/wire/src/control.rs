@@ -10,11 +10,15 @@
 //! - a connection is told before the worker is asked for, and counts from the moment the answer is there; where a
 //!   [head start](Control::head_start) is given, it counts from there;
 //! - past [`Control::valid_until`] what was told holds nothing any more: nothing is forwarded until it has been
-//!   told again.
+//!   told again;
+//! - an address that was found is a run's ([`Way`]): whoever dials it makes sure afterwards that the run still
+//!   stands, before a byte of anybody is said there.
 
 use std::fmt;
 use std::future::Future;
+use std::net::SocketAddr;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use drowse_core::Timestamp;
@@ -50,6 +54,13 @@ pub trait Control: fmt::Debug + Send + Sync + 'static {
 
     /// How a worker stands, without counting anything or waking anybody.
     fn look<'a>(&'a self, worker: &'a WorkerId) -> Answer<'a, Standing>;
+
+    /// Where a port of a worker is found in its present run. Asked before a worker is dialled whose address is not
+    /// written down: it may be another one after each start, and somebody else's by then.
+    fn way<'a>(&'a self, _worker: &'a WorkerId, _port: u16) -> Answer<'a, Way> {
+        let message = "nobody here knows addresses of workers".to_owned();
+        Box::pin(async { Err(Refused::Unavailable { message }) })
+    }
 
     /// Bytes went through, just now. False: it cannot be taken in, so nobody must rely on it.
     fn saw_bytes(&self, worker: &WorkerId) -> bool;
@@ -98,6 +109,25 @@ pub struct Standing {
 pub struct Awake {
     /// Its present run.
     pub boot: Option<BootId>,
+}
+
+/// A way to a port of a worker, good for one run of it.
+#[derive(Clone, Debug)]
+pub struct Way {
+    /// Where that port is found.
+    pub address: SocketAddr,
+    /// The run whose address it is.
+    pub run: Arc<dyn Run>,
+}
+
+/// A run of a worker, as whoever dials its address sees it.
+pub trait Run: fmt::Debug + Send + Sync {
+    /// Whether what was said of its addresses still holds. Never waits for anything: it is asked by threads that move
+    /// the bytes of others.
+    ///
+    /// An address that was the run's before somebody dialled it, and a run that stands after that was picked up: it was
+    /// picked up by this run. Once false, false for ever.
+    fn stands(&self) -> bool;
 }
 
 /// What became of a worker that was awake.

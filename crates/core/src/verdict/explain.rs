@@ -93,7 +93,10 @@ pub fn explain(
     Explanation {
         verdict: *verdict,
         summary: summary(verdict, now),
-        would_have_to_change: reasons.iter().filter_map(|reason| change(*reason, verdict, now)).collect(),
+        would_have_to_change: reasons
+            .iter()
+            .filter_map(|reason| change(*reason, &signals, verdict, now))
+            .collect(),
         reasons: reasons
             .iter()
             .map(|reason| ReasonView { code: reason.code(), sentence: sentence(*reason, verdict, now) })
@@ -251,11 +254,17 @@ fn sentence(reason: Reason, verdict: &Verdict, now: Timestamp) -> String {
 }
 
 /// What would have to change for this reason to fall away; `None` for those that ask for nothing.
-fn change(reason: Reason, verdict: &Verdict, now: Timestamp) -> Option<String> {
+fn change(reason: Reason, signals: &[SignalView], verdict: &Verdict, now: Timestamp) -> Option<String> {
     match reason {
         Reason::RecentActivity { signal } => Some(format!("{signal} becomes quiet")),
         Reason::UnknownSignal { signal } => {
-            Some(format!("{signal} can be read again (or its policy no longer requires it)"))
+            let help =
+                signals.iter().find(|view| view.signal == signal).and_then(|view| match view.reading {
+                    Reading::Unknown { cause } => cause.help(),
+                    Reading::Active { .. } | Reading::Quiet => None,
+                });
+            let help = help.map(|help| format!(": {help}")).unwrap_or_default();
+            Some(format!("{signal} can be read again (or its policy no longer requires it){help}"))
         }
         Reason::NoEvidence => Some("at least one of its signals can be read".to_string()),
         Reason::NotIdleYet => {

@@ -1,7 +1,6 @@
 //! The calls of a [`Driver`], each within its budget and, if it acts, in its turn.
 
 use std::future::Future;
-use std::net::SocketAddr;
 use std::pin::Pin;
 use std::time::Duration;
 
@@ -12,10 +11,10 @@ use drowse_core::signal::DriverKind;
 use drowse_core::worker::{Capabilities, Power};
 
 use super::inside::WARNING_FILE;
-use super::{DockerDriver, discover, freeze, hook, read, stop};
+use super::{DockerDriver, discover, freeze, hook, read, run, stop};
 use crate::driver::{
-    Acted, Answer, Driver, Error, Found, Hook, HookEnd, Measures, Seen, Spec, Stop, Terminate, Told, Wanted,
-    bounded,
+    Acted, Answer, Driver, Error, Found, Hook, HookEnd, Located, Measures, Seen, Spec, Stop, Terminate, Told,
+    Wanted, bounded,
 };
 use crate::hint::Hint;
 
@@ -47,6 +46,7 @@ impl Driver for DockerDriver {
                 return Err(Error::refused("it is frozen, and nothing would wake it"));
             }
             entry.forget_record();
+            entry.let_go();
             self.inside.entries().remove(worker);
             Ok(())
         }))
@@ -148,20 +148,8 @@ impl Driver for DockerDriver {
         }))
     }
 
-    fn locate<'a>(
-        &'a self,
-        worker: &'a WorkerId,
-        port: u16,
-        within: Duration,
-    ) -> Answer<'a, Option<SocketAddr>> {
-        Box::pin(bounded(within, async move {
-            let entry = self.entry(worker)?;
-            let look = match entry.last() {
-                Some(look) => look,
-                None => entry.look(&self.inside).await?,
-            };
-            Ok(look.at(port))
-        }))
+    fn locate<'a>(&'a self, worker: &'a WorkerId, port: u16, within: Duration) -> Answer<'a, Located> {
+        Box::pin(bounded(within, async move { run::locate(&self.inside, &self.entry(worker)?, port).await }))
     }
 
     fn next_hint(&self) -> Pin<Box<dyn Future<Output = Hint> + Send + '_>> {

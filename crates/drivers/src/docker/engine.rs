@@ -11,10 +11,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bollard::errors::Error as Failure;
-use bollard::models::{ContainerInspectResponse, ContainerSummary};
+use bollard::models::{ContainerInspectResponse, ContainerStatsResponse, ContainerSummary};
 use bollard::query_parameters::{
     InspectContainerOptions, KillContainerOptions, ListContainersOptionsBuilder, RemoveContainerOptions,
-    StartContainerOptions, WaitContainerOptions,
+    StartContainerOptions, StatsOptions, WaitContainerOptions,
 };
 use bollard::{ClientVersion, Docker};
 use futures_util::StreamExt as _;
@@ -115,6 +115,18 @@ impl Engine {
             docker.list_containers(Some(options)).await
         });
         found.await.map_err(while_looking)
+    }
+
+    /// What it uses, as the engine counts it. Takes a second.
+    pub(super) async fn stats(&self, container: &str) -> Result<ContainerStatsResponse, Error> {
+        let container = container.to_owned();
+        let said = self.ask(async move |docker: Docker| {
+            let options = StatsOptions { stream: false, one_shot: true };
+            docker.stats(&container, Some(options)).next().await.transpose()
+        });
+        let nothing =
+            || Error::Unreachable { message: "the engine tells nothing of what it uses".to_owned() };
+        said.await.map_err(while_looking)?.ok_or_else(nothing)
     }
 
     pub(super) async fn start(&self, container: &str) -> Result<(), Error> {

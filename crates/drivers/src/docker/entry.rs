@@ -8,14 +8,16 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use bollard::models::{ContainerInspectResponse, ContainerSummary};
 use drowse_core::id::{BootId, WorkerId};
 use drowse_core::worker::Power;
 use drowse_sensors::container::Paths;
 
 use super::look::Look;
-use super::record::Record;
+use super::record::{Frozen, Record};
+use super::run::Held;
 use super::{Container, Inside};
-use crate::driver::Error;
+use crate::driver::{Error, Run as _};
 
 /// One worker.
 #[derive(Debug)]
@@ -25,6 +27,8 @@ pub(super) struct Entry {
     folder: PathBuf,
     /// Whose turn it is to act.
     pub(super) acting: tokio::sync::Mutex<()>,
+    /// Whose turn it is to look into its files. Disks that do not answer keep one thread, and no more.
+    pub(super) looking: Arc<tokio::sync::Mutex<()>>,
     inner: Mutex<Inner>,
 }
 
@@ -38,6 +42,8 @@ pub(super) struct Inner {
     last: Option<Look>,
     /// Where the figures of a run are.
     paths: Option<(BootId, Arc<Paths>)>,
+    /// The run whose addresses are known, as it was looked at then.
+    held: Option<(Arc<Held>, Look)>,
     /// The run whose end has been told.
     told: Option<BootId>,
     /// A stop or a deletion is under way and will tell of the end itself.
@@ -48,9 +54,23 @@ impl Entry {
     pub(super) fn find(worker: WorkerId, folder: PathBuf, container: Container) -> Result<Self, Error> {
         let record = Record::load(&folder)
             .map_err(|error| Error::refused(format!("cannot read its record: {error}")))?;
-        let inner =
-            Inner { container, id: None, record, last: None, paths: None, told: None, is_ending: false };
-        Ok(Self { worker, folder, acting: tokio::sync::Mutex::default(), inner: Mutex::new(inner) })
+        let inner = Inner {
+            container,
+            id: None,
+            record,
+            last: None,
+            paths: None,
+            held: None,
+            told: None,
+            is_ending: false,
+        };
+        Ok(Self {
+            worker,
+            folder,
+            acting: tokio::sync::Mutex::default(),
+            looking: Arc::default(),
+            inner: Mutex::new(inner),
+        })
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -62,6 +82,28 @@ impl Entry {
         let mut inner = self.lock();
         inner.container = container.clone();
         inner.id = None;
+        drop(inner);
+        self.let_go();
+    }
+
+    /// The run whose addresses are known, if it stands.
+    pub(super) fn held(&self) -> Option<(Arc<Held>, Look)> {
+        let mut inner = self.lock();
+        if inner.held.as_ref().is_some_and(|(held, _)| !held.stands()) {
+            inner.held = None;
+        }
+        inner.held.clone()
+    }
+
+    pub(super) fn hold(&self, held: &Arc<Held>, look: &Look) {
+        self.lock().held = Some((Arc::clone(held), look.clone()));
+    }
+
+    /// Its addresses may have changed: whoever knows them has to ask again.
+    pub(super) fn let_go(&self) {
+        if let Some((held, _)) = self.lock().held.take() {
+            held.revoke();
+        }
     }
 
     /// Whether an event of this container is about this worker.
@@ -110,17 +152,19 @@ impl Entry {
     /// Looks without telling anybody.
     pub(super) async fn peek(&self, inside: &Inside) -> Result<Look, Error> {
         let began_at = inside.now();
-        let (id, container) = {
+        let (id, container, iced) = {
             let inner = self.lock();
-            (inner.id.clone(), inner.container.clone())
+            let ours = |frozen: &&Frozen| frozen.socket == inside.engine.socket();
+            let iced = inner.record.frozen.as_ref().filter(ours).map(|frozen| frozen.container.clone());
+            (inner.id.clone(), inner.container.clone(), iced)
         };
         let found = match id {
             Some(id) => match inside.engine.inspect(&id).await {
                 // It may have been made anew, by the same name or with the same label.
-                Err(Error::Gone) => resolve(inside, &container, Some(&id)).await,
+                Err(Error::Gone) => resolve(inside, &container, Some(&id), iced.as_deref()).await,
                 other => other,
             },
-            None => resolve(inside, &container, None).await,
+            None => resolve(inside, &container, None, iced.as_deref()).await,
         };
         let found = match found {
             Ok(found) => found,
@@ -173,23 +217,53 @@ impl Entry {
     }
 }
 
-/// Finds the container that a worker is; but not the one that is known to be gone.
+/// As many digits of an id as the engine's own client shows: fewer are a name, or the beginning of anybody's id.
+const SHORT_ID: usize = 12;
+
+/// Finds the container that a worker is; but not the one that is known to be gone. Of several the one that we froze:
+/// nobody else would ever wake it.
 async fn resolve(
     inside: &Inside,
     container: &Container,
     gone: Option<&str>,
-) -> Result<bollard::models::ContainerInspectResponse, Error> {
+    iced: Option<&str>,
+) -> Result<ContainerInspectResponse, Error> {
     match container {
         Container::Id(_) if gone.is_some() => Err(Error::Gone),
-        Container::Id(name) | Container::Named(name) => inside.engine.inspect(name).await,
+        Container::Id(id) => inside.engine.inspect(id).await,
+        Container::Named(name) => {
+            let found = inside.engine.inspect(name).await?;
+            if is_called(&found, name) { Ok(found) } else { Err(Error::Gone) }
+        }
         Container::Labelled(label) => {
             let found = inside.engine.list(label).await?;
             let ids: Vec<&str> = found.iter().filter_map(|one| one.id.as_deref()).collect();
-            match ids[..] {
-                [] => Err(Error::Gone),
-                [id] => inside.engine.inspect(id).await,
-                _ => Err(Error::refused(format!("{} containers have the label {label}", ids.len()))),
+            match (&ids[..], iced) {
+                ([], _) => Err(Error::Gone),
+                ([id], _) => inside.engine.inspect(id).await,
+                (ids, Some(iced)) if ids.contains(&iced) => inside.engine.inspect(iced).await,
+                _ => Err(Error::refused(ambiguous(label, &found))),
             }
         }
     }
+}
+
+/// The engine also takes the beginning of an id for a container, and so a name for a stranger.
+fn is_called(found: &ContainerInspectResponse, name: &str) -> bool {
+    let own = found.name.as_deref().map(|own| own.strip_prefix('/').unwrap_or(own));
+    let has_id = |id: &String| id == name || (name.len() >= SHORT_ID && id.starts_with(name));
+    own == Some(name.strip_prefix('/').unwrap_or(name)) || found.id.as_ref().is_some_and(has_id)
+}
+
+fn ambiguous(label: &str, found: &[ContainerSummary]) -> String {
+    let mut names: Vec<&str> = found.iter().map(name_of).collect();
+    names.sort_unstable();
+    let all = names.join(", ");
+    format!("{} containers have the label {label}, and a worker is one: {all}", names.len())
+}
+
+fn name_of(one: &ContainerSummary) -> &str {
+    let names = one.names.as_deref().unwrap_or_default();
+    let name = names.first().and_then(|name| name.strip_prefix('/'));
+    name.or(one.id.as_deref()).unwrap_or("one without a name")
 }

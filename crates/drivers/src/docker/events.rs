@@ -8,7 +8,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use bollard::Docker;
-use bollard::models::EventMessage;
+use bollard::models::{EventMessage, EventMessageTypeEnum};
 use bollard::query_parameters::EventsOptionsBuilder;
 use drowse_core::Timestamp;
 use drowse_core::worker::Power;
@@ -42,6 +42,8 @@ async fn listen_to(line: &Arc<Line>, mut since: Timestamp, inside: &Weak<Inside>
             // Whatever happened while nobody listened: the engine remembers only its latest events, and none of
             // those before it was restarted.
             if !std::mem::take(&mut is_first) {
+                let known = inside.upgrade().map(|inside| inside.entries().values().cloned().collect());
+                known.into_iter().flat_map(|known: Vec<Arc<Entry>>| known).for_each(|entry| entry.let_go());
                 tell(inside, Hint::Lost);
             }
             let mut events = std::pin::pin!(events(&docker, since));
@@ -65,8 +67,11 @@ fn events(
     since: Timestamp,
 ) -> impl futures_util::Stream<Item = Result<EventMessage, bollard::errors::Error>> + use<> {
     let filters = HashMap::from([
-        ("type", vec!["container"]),
-        ("event", vec!["create", "start", "die", "pause", "unpause", "rename", "destroy"]),
+        ("type", vec!["container", "network"]),
+        (
+            "event",
+            vec!["create", "start", "die", "pause", "unpause", "rename", "destroy", "connect", "disconnect"],
+        ),
     ]);
     let micros = since.as_micros();
     let since = format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000);
@@ -74,8 +79,15 @@ fn events(
 }
 
 fn heed(inside: &Arc<Inside>, event: &EventMessage) {
-    let Some(id) = event.actor.as_ref().and_then(|actor| actor.id.as_deref()) else { return };
+    let Some(actor) = &event.actor else { return };
     let entries: Vec<Arc<Entry>> = inside.entries().values().cloned().collect();
+    if event.typ == Some(EventMessageTypeEnum::NETWORK) {
+        // Somebody moves a container that runs: it keeps its first process and not its address.
+        let id = actor.attributes.as_ref().and_then(|attributes| attributes.get("container"));
+        let moved = entries.iter().filter(|entry| id.is_some_and(|id| entry.is_about(id)));
+        return moved.for_each(|entry| entry.let_go());
+    }
+    let Some(id) = actor.id.as_deref() else { return };
     let mut is_known = false;
     for entry in &entries {
         let is_about = entry.is_about(id);
@@ -101,12 +113,7 @@ pub(super) fn examine(inside: &Arc<Inside>, entry: &Arc<Entry>) {
                 return;
             }
             match entry.peek(&inside).await {
-                Ok(look) => {
-                    if let Some(hint) = news(&entry, &look) {
-                        inside.hints.push(hint);
-                    }
-                    return;
-                }
+                Ok(look) => return tell_of(&inside, &entry, &look),
                 Err(Error::Refused { .. } | Error::Gone | Error::Unsupported { .. }) => return,
                 Err(Error::Unreachable { .. } | Error::TimedOut { .. }) => {}
             }
@@ -114,6 +121,15 @@ pub(super) fn examine(inside: &Arc<Inside>, entry: &Arc<Entry>) {
             tokio::time::sleep(FIRST_PAUSE).await;
         }
     });
+}
+
+/// Tells what a look has shown, if that is news; unless somebody acts on it, who looks afterwards.
+pub(super) fn tell_of(inside: &Inside, entry: &Entry, look: &Look) {
+    if entry.acting.try_lock().is_ok()
+        && let Some(hint) = news(entry, look)
+    {
+        inside.hints.push(hint);
+    }
 }
 
 fn news(entry: &Entry, look: &Look) -> Option<Hint> {

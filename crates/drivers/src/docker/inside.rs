@@ -15,6 +15,8 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
+use super::run::check_is_of;
+
 /// Where the latest warning is kept in the container.
 pub const WARNING_FILE: &str = "/run/drowse-warning";
 
@@ -34,9 +36,7 @@ impl Root {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = rustix::fs::open(format!("/proc/{pid}/root"), flags, Mode::empty())?;
         // Looked at afterwards: if the number is still one of the container's, it was when the root was opened.
-        if !std::fs::read_to_string(format!("/proc/{pid}/cgroup"))?.contains(container) {
-            return Err(io::Error::other("its first process has ended"));
-        }
+        check_is_of(pid, container)?;
         Ok(Self(root))
     }
 

@@ -1,15 +1,17 @@
 //! What the engine says of a container, in our words.
 
-use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
+use std::collections::{BTreeMap, HashMap};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::str::FromStr as _;
 
-use bollard::models::{ContainerInspectResponse, ContainerState, ContainerStateStatusEnum as State};
+use bollard::models::{
+    ContainerInspectResponse, ContainerState, ContainerStateStatusEnum as State, EndpointSettings,
+    PortBinding, PortMap,
+};
 use drowse_core::Timestamp;
 use drowse_core::id::BootId;
 use drowse_core::worker::Power;
 
-use super::discover::{address_of, published};
 use crate::driver::Seen;
 
 /// One look at a container.
@@ -22,10 +24,23 @@ pub(super) struct Look {
     pub(super) pid: Option<u32>,
     /// What asks it to end.
     pub(super) stop_signal: String,
+    /// Whose network it is in.
+    pub(super) network: Network,
     /// Its own address, while it has one.
     pub(super) address: Option<IpAddr>,
-    /// Where its ports are found on this machine, of those that stay there.
+    /// Where its ports are found on this machine, as the engine has really bound them for this run.
     pub(super) published: BTreeMap<u16, SocketAddr>,
+}
+
+/// Whose network a container is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Network {
+    /// In none.
+    None,
+    /// The machine's.
+    Machine,
+    /// One that is not the machine's.
+    Own,
 }
 
 impl Look {
@@ -43,6 +58,7 @@ impl Look {
             id: String::new(),
             pid: None,
             stop_signal: String::new(),
+            network: Network::Own,
             address: None,
             published: BTreeMap::new(),
         }
@@ -83,16 +99,57 @@ impl Look {
         };
         let config = found.config.as_ref();
         let signal = config.and_then(|config| config.stop_signal.clone()).filter(|signal| !signal.is_empty());
-        let networks = found.network_settings.as_ref().and_then(|settings| settings.networks.as_ref());
+        let network = found.network_settings.as_ref();
+        let mode = found.host_config.as_ref().and_then(|host| host.network_mode.as_deref());
         Some(Self {
             seen,
             id,
             pid: state.pid.and_then(|pid| u32::try_from(pid).ok()).filter(|pid| *pid > 0 && !is_over),
             stop_signal: signal.unwrap_or_else(|| "SIGTERM".to_owned()),
-            address: address_of(networks),
-            published: published(found.host_config.as_ref()),
+            network: match mode {
+                Some("none") => Network::None,
+                Some("host") => Network::Machine,
+                Some(_) | None => Network::Own,
+            },
+            address: address_of(network.and_then(|settings| settings.networks.as_ref())),
+            published: published(network.and_then(|settings| settings.ports.as_ref())),
         })
     }
+
+    /// Whether the engine speaks of the same first process of the same run.
+    pub(super) fn is_same_run(&self, other: &Self) -> bool {
+        let run = |look: &Self| (look.seen.boot.clone(), look.pid);
+        self.seen.boot.is_some() && self.pid.is_some() && run(self) == run(other)
+    }
+}
+
+/// Of several networks the first by name, so that it is the same each time.
+fn address_of(networks: Option<&HashMap<String, EndpointSettings>>) -> Option<IpAddr> {
+    let networks: BTreeMap<_, _> = networks.into_iter().flatten().collect();
+    let parse = |address: &Option<String>| address.as_deref()?.parse::<IpAddr>().ok();
+    let v4 = networks.values().find_map(|network| parse(&network.ip_address));
+    v4.or_else(|| networks.values().find_map(|network| parse(&network.global_ipv6_address)))
+}
+
+/// What was asked for is not what is there: only what the engine has bound is a way in.
+fn published(ports: Option<&PortMap>) -> BTreeMap<u16, SocketAddr> {
+    let ports = ports.into_iter().flatten().filter_map(|(port, bindings)| {
+        let port = port.strip_suffix("/tcp")?.parse().ok()?;
+        let bound: Vec<SocketAddr> = bindings.iter().flatten().filter_map(bound).collect();
+        Some((port, *bound.iter().find(|address| address.is_ipv4()).or(bound.first())?))
+    });
+    ports.collect()
+}
+
+fn bound(binding: &PortBinding) -> Option<SocketAddr> {
+    let port = binding.host_port.as_deref()?.parse().ok().filter(|port| *port != 0)?;
+    let ip = match binding.host_ip.as_deref() {
+        // Everywhere, and so here.
+        None | Some("" | "0.0.0.0") => Ipv4Addr::LOCALHOST.into(),
+        Some("::") => Ipv6Addr::LOCALHOST.into(),
+        Some(ip) => ip.parse().ok()?,
+    };
+    Some(SocketAddr::new(ip, port))
 }
 
 fn power(state: &ContainerState) -> Option<Power> {

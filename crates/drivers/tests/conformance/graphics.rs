@@ -153,7 +153,7 @@ pub(crate) async fn a_library_that_fails_half_way_is_unknown_and_named(rig: &mut
         stage.library.follow(&format!("{script}\ndevices 2\n"));
         let measures = stage.read("first", now, Some(100)).await;
         assert_eq!(measures.get(Signal::Gpu), Some(Measure::Unknown(UnknownCause::ProbeFailed)), "{named}");
-        assert_eq!(measures.problems.get(&Signal::Gpu).map(String::as_str), Some(named));
+        assert_eq!(measures.because, [(Signal::Gpu, named.to_owned())]);
     }
     // Who is surely in use on a device that can be read is in use, whatever the others are.
     let first = stage.pid("first");

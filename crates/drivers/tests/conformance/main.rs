@@ -8,12 +8,15 @@
 mod containers;
 mod engine;
 mod graphics;
+mod identity;
 mod laws;
 mod processes;
 mod rig;
 #[path = "../../../sensors/tests/gpu/stand_in.rs"]
 #[expect(dead_code, reason = "what the tests of the sensor do with it")]
 mod stand_in;
+mod strange;
+mod ways;
 mod workload;
 
 use rig::{Kind, Rig, run};
@@ -111,6 +114,20 @@ conforms!(docker_graphics, Kind::Docker, graphics:
     who_has_ended_used_it_all_the_same
     mig_concerns_those_who_are_on_it
     a_library_that_fails_half_way_is_unknown_and_named
+);
+
+conforms!(docker_ways, Kind::Docker, ways:
+    an_address_is_a_runs_and_stands_as_long_as_that
+    the_way_leads_to_the_present_run_whatever_was_last_seen
+    a_container_that_is_moved_to_another_network_is_asked_for_again
+    a_port_is_where_the_engine_has_really_bound_it
+    asking_the_way_keeps_no_end_from_anybody
+);
+
+conforms!(docker_identity, Kind::Docker, identity:
+    a_name_is_never_the_beginning_of_an_id
+    of_two_with_a_label_both_are_named_and_the_frozen_one_is_woken
+    files_that_do_not_answer_concern_their_container_only
 );
 
 all_laws!(sim, Kind::Sim);

@@ -57,6 +57,7 @@ fn text(explanation: &Explanation, all: bool, asked_at: Option<Timestamp>) -> St
     let reasons = explanation.reasons.iter().map(|reason| vec![reason.code.clone(), reason.sentence.clone()]);
     section("reasons", reasons.collect());
     section("what would have to change for it to sleep", lines(&mut explanation.would_have_to_change.iter()));
+    section("notes", lines(&mut explanation.notes.iter()));
     let signals = explanation.signals.iter().map(|reading| {
         let age = reading.age.map_or("-".to_owned(), |age| format!("{} old", coarse(age)));
         vec![
@@ -64,16 +65,12 @@ fn text(explanation: &Explanation, all: bool, asked_at: Option<Timestamp>) -> St
             reading.need.clone(),
             reading.state.clone(),
             age,
-            match &reading.problem {
-                Some(problem) => format!("{} ({problem})", reading.sentence),
-                None => reading.sentence.clone(),
-            },
+            reading.sentence.clone(),
         ]
     });
     section("signals", signals.collect());
     let memory = explanation.memory_bytes.map(|bytes| vec![format!("{bytes} bytes in use; not judged")]);
     section("memory", memory.into_iter().collect());
-    section("notes", lines(&mut explanation.notes.iter()));
     let holds = explanation.holds.iter().map(|hold| {
         let ends = hold.until.map_or("no known end".to_owned(), |end| format!("ends {}", until(end, now)));
         vec![hold.kind.clone(), hold.owner.clone(), ends, hold.reason.clone()]

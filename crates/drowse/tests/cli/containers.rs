@@ -17,6 +17,8 @@ mod holds;
 mod idle;
 #[path = "containers/late.rs"]
 mod late;
+#[path = "containers/names.rs"]
+mod names;
 #[path = "containers/stage.rs"]
 mod stage;
 #[path = "../../../sensors/tests/gpu/stand_in.rs"]
@@ -26,3 +28,7 @@ mod stand_in;
 mod stop;
 #[path = "containers/streak.rs"]
 mod streak;
+#[path = "containers/unknown.rs"]
+mod unknown;
+#[path = "containers/ways.rs"]
+mod ways;

@@ -4,24 +4,25 @@ use std::sync::Arc;
 
 use super::{Admitted, Door, Waiter};
 use crate::pump::Letter;
+use crate::route::Place;
 use crate::router::Inside;
 use crate::turned::Turned;
 
 impl Door {
     /// A robot comes to a pump: it is let through while the worker is awake, and counts for nothing.
-    pub(crate) fn robot_came(self: &Arc<Self>, robot: Waiter) {
+    pub(crate) fn robot_came(self: &Arc<Self>, robot: Waiter, place: Place) {
         let Some(router) = self.router.upgrade() else { return robot.turn(Turned::Ending) };
         let door = Arc::clone(self);
-        router.spawn(async move |_| match door.admit_robot().await {
+        router.spawn(async move |_| match door.admit_robot(place).await {
             Ok(admitted) => robot.pass(Admitted::Robot(admitted)),
             Err(why) => robot.turn(why),
         });
     }
 
-    /// Lets a robot through, if the worker is awake.
-    pub(crate) async fn admit_robot(self: &Arc<Self>) -> Result<Robot, Turned> {
+    /// Lets a robot through, if the worker is awake and it is known where.
+    pub(crate) async fn admit_robot(self: &Arc<Self>, place: Place) -> Result<Robot, Turned> {
         let Some(router) = self.router.upgrade() else { return Err(Turned::Ending) };
-        if !router.is_awake(&self.worker).await {
+        if !router.is_awake(&self.worker).await || self.find(place).await.is_none() {
             self.tally.turned_away();
             return Err(Turned::Dormant);
         }

@@ -59,7 +59,7 @@ pub(super) async fn answer(caller: &Arc<Caller>, request: Request<Incoming>) -> 
     let let_in = match standing {
         // What it would speak then is nobody's to read, and nobody's to end.
         Standing::Robot if head::upgrade(&parts.headers).is_some() => Err(Turned::Dormant),
-        Standing::Robot => door.admit_robot().await.map(Admitted::Robot),
+        Standing::Robot => door.admit_robot(route.target.place).await.map(Admitted::Robot),
         Standing::MayWake | Standing::MayCome => {
             let may_wake = standing == Standing::MayWake;
             match enter(caller, &door, &route, may_wake, reader).await {
@@ -219,15 +219,20 @@ async fn ask(
     let is_unproven = visit.door.may_be_called_again();
     let mut saying = Some(said(body, is_unproven).await?);
     let may_repeat = head::is_idempotent(&parts.method) && matches!(saying, Some(Saying::Whole(_)));
-    let target = visit.route.target.address;
     loop {
         visit.be_present().await.map_err(Failed::Turned)?;
+        let target = visit.door.known(visit.route.target.place);
         let left = lock(&caller.line).take();
-        let reused = left.filter(|line| may_repeat && !is_upgrade && line.leads_to(target));
+        let leads_there = |line: &Line| target.as_ref().is_some_and(|target| line.leads_to(target.address));
+        let reused = left.filter(|line| may_repeat && !is_upgrade && leads_there(line));
         let mut line = if let Some(line) = reused {
             line
         } else {
-            let Some(line) = Line::dial(&caller.router, target).await else {
+            let dialled = match &target {
+                Some(target) => Line::dial(&caller.router, target).await,
+                None => None,
+            };
+            let Some(line) = dialled else {
                 let left = deadline.saturating_duration_since(Instant::now());
                 visit.enter_again(left).await.map_err(Failed::Turned)?;
                 continue;

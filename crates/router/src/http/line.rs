@@ -10,6 +10,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
 use super::body::Words;
+use crate::door::Dial;
 use crate::pump::keepalive;
 use crate::router::Router;
 
@@ -35,9 +36,13 @@ pub(super) enum Unanswered {
 }
 
 impl Line {
-    /// Calls a worker.
-    pub(super) async fn dial(router: &Router, to: SocketAddr) -> Option<Self> {
+    /// Calls a worker. `None` also if it is not known that it was the worker who picked up.
+    pub(super) async fn dial(router: &Router, dial: &Dial) -> Option<Self> {
+        let to = dial.address;
         let stream = tokio::time::timeout(DIAL_FOR, TcpStream::connect(to)).await.ok()?.ok()?;
+        if !dial.stands() {
+            return None;
+        }
         let _ = stream.set_nodelay(true);
         keepalive(&stream);
         let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.ok()?;

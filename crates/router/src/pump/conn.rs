@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use drowse_core::Timestamp;
+use drowse_wire::control::Run;
 use rustix::event::epoll::EventFlags;
 use rustix::fd::OwnedFd;
-use rustix::net::{RecvFlags, recv, sockopt};
+use rustix::net::{RecvFlags, getpeername, recv, sockopt};
 use tokio::sync::oneshot;
 
 use super::way::{Kit, Ran, Stopped, Terms, Way, is_refusal};
@@ -71,6 +72,8 @@ pub(super) struct Conn {
     pub(super) lane: Arc<Lane>,
     pub(super) client: OwnedFd,
     pub(super) worker: Option<OwnedFd>,
+    /// The run that was dialled. Asked once somebody has picked up; until then no byte moves.
+    pub(super) dialled: Option<Arc<dyn Run>>,
     /// From the client to the worker.
     pub(super) up: Way,
     /// From the worker to the client.
@@ -236,17 +239,34 @@ impl Conn {
         if flags.intersects(EventFlags::HUP | EventFlags::ERR)
             && let Some(worker) = &self.worker
             && let Ok(Err(error)) = sockopt::socket_error(worker)
-            && is_refusal(error)
+            && (is_refusal(error) || self.dialled.is_some())
         {
             return false;
         }
-        self.phase = Phase::Flowing;
+        // The last word of a socket that was here before comes in the same batch: it vouches for nothing.
+        if self.dialled.is_none() || self.is_connected() {
+            self.phase = Phase::Flowing;
+        }
         true
+    }
+
+    /// Whether somebody has picked up, for certain.
+    pub(super) fn is_connected(&self) -> bool {
+        self.worker.as_ref().is_some_and(|worker| getpeername(worker).is_ok())
+    }
+
+    /// Whether it was the worker who picked up; as long as nobody has, that is yet to be asked.
+    pub(super) fn is_vouched_for(&mut self) -> bool {
+        if self.dialled.is_some() && !self.is_connected() {
+            return true;
+        }
+        self.dialled.take().is_none_or(|run| run.stands())
     }
 
     /// Whether bytes may move at all.
     pub(super) fn may_flow(&self) -> bool {
-        matches!(self.phase, Phase::Flowing | Phase::Dialing { .. })
+        self.dialled.is_none()
+            && matches!(self.phase, Phase::Flowing | Phase::Dialing { .. })
             && !self.lane.door.is_stopped.load(Ordering::Acquire)
     }
 }

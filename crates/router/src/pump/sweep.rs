@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use drowse_wire::control::EdgeCause;
 use rustix::event::epoll::{self, EventData, EventFlags};
-use rustix::net::getpeername;
 
 use super::accept::DIAL_FOR;
 use super::conn::Phase;
@@ -49,8 +48,7 @@ impl Pump {
         }
         match conn.phase {
             Phase::Dialing { since } if now.since(since) >= DIAL_FOR => {
-                let is_connected = conn.worker.as_ref().is_some_and(|worker| getpeername(worker).is_ok());
-                if is_connected {
+                if conn.is_connected() && conn.is_vouched_for() {
                     conn.phase = Phase::Flowing;
                 } else {
                     self.call_again(slot);

@@ -122,11 +122,10 @@ fn shared(bench: &Bench, rules: &Rules, workers: &[(&str, Target)]) -> Open {
     let rules = Arc::new(rules.clone());
     let routes = workers.iter().map(|(name, target)| {
         bench.plane.set(name, |_| {});
-        let route = Route {
-            rules: Arc::clone(&rules),
-            target: target.clone(),
-            ..Route::to(id(name), target.address)
-        };
+        // The target is another than that of a route on the usual terms.
+        let nowhere = ([0, 0, 0, 0], 0).into();
+        let route =
+            Route { rules: Arc::clone(&rules), target: target.clone(), ..Route::to(id(name), nowhere) };
         (format!("{name}.example.org").parse().unwrap(), Arc::new(route))
     });
     let names = Arc::new(Names::new(routes.collect::<Vec<_>>()));

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use drowse_core::Timestamp;
 use drowse_core::id::{BootId, WorkerId};
-use drowse_wire::control::{Answer, Awake, Control, Edge, EdgeCause, Refused, Slept, Standing};
+use drowse_wire::control::{Answer, Awake, Control, Edge, EdgeCause, Refused, Slept, Standing, Way};
 use tokio::sync::watch;
 
 /// Everything that was said to the control plane, in order.
@@ -44,6 +44,8 @@ pub(crate) struct Plane {
     said: Mutex<Vec<Said>>,
     subjects: watch::Sender<HashMap<WorkerId, Subject>>,
     valid_until: Mutex<Timestamp>,
+    /// Where workers are that have to be asked for: each answer once, and the last one always.
+    ways: Mutex<HashMap<WorkerId, Vec<Way>>>,
     /// Those who wait for a worker to fall asleep.
     watches: AtomicUsize,
 }
@@ -62,6 +64,7 @@ impl Plane {
             said: Mutex::default(),
             subjects: watch::Sender::new(HashMap::new()),
             valid_until: Mutex::new(Timestamp::MAX),
+            ways: Mutex::default(),
             watches: AtomicUsize::new(0),
         })
     }
@@ -75,6 +78,11 @@ impl Plane {
         self.subjects.send_modify(|subjects| {
             subjects.remove(&id(worker));
         });
+    }
+
+    /// Has a worker be found there, at one after the other.
+    pub(crate) fn lead(&self, worker: &str, ways: impl IntoIterator<Item = Way>) {
+        lock(&self.ways).insert(id(worker), ways.into_iter().collect());
     }
 
     pub(crate) fn watches(&self) -> usize {
@@ -172,6 +180,15 @@ impl Control for Plane {
     fn look<'a>(&'a self, worker: &'a WorkerId) -> Answer<'a, Standing> {
         let subject = self.subject(worker);
         Box::pin(async move { Ok(standing(&subject?)) })
+    }
+
+    fn way<'a>(&'a self, worker: &'a WorkerId, _port: u16) -> Answer<'a, Way> {
+        let mut ways = lock(&self.ways);
+        let left = ways.get_mut(worker);
+        let way =
+            left.and_then(|left| if left.len() > 1 { Some(left.remove(0)) } else { left.first().cloned() });
+        let unknown = || Refused::Unavailable { message: "nobody knows".to_owned() };
+        Box::pin(std::future::ready(way.ok_or_else(unknown)))
     }
 
     fn saw_bytes(&self, worker: &WorkerId) -> bool {

@@ -46,6 +46,17 @@ pub(super) fn text(value: &DeValue<'_>) -> Result<String, Fault> {
     }
 }
 
+/// A text that is shown in tables and compared with others. It may come from the labels of somebody's container.
+pub(super) fn word(value: &DeValue<'_>) -> Result<String, Fault> {
+    let text = text(value)?;
+    if text.chars().any(char::is_control) || text.chars().count() > LONGEST_WORD {
+        return Err(wrong("a text of at most 256 characters in one line", value));
+    }
+    Ok(text)
+}
+
+const LONGEST_WORD: usize = 256;
+
 pub(super) fn path(value: &DeValue<'_>) -> Result<PathBuf, Fault> {
     match text(value) {
         Ok(path) => Ok(path.into()),

@@ -175,10 +175,10 @@ fn read(
     let kind = section.require(report, "driver", driver_kind);
     let mut selectors = Selectors {
         worker: id.as_ref().map(ToString::to_string).unwrap_or_default(),
-        region: section.read(report, "region", read::text),
-        kind: section.read(report, "type", read::text),
-        group: section.read(report, "group", read::text),
-        owner: section.read(report, "owner", read::text),
+        region: section.read(report, "region", read::word),
+        kind: section.read(report, "type", read::word),
+        group: section.read(report, "group", read::word),
+        owner: section.read(report, "owner", read::word),
     };
     selectors.kind = selectors.kind.or_else(|| default_type(kind));
     let ways = led.read(report, &section, kind);

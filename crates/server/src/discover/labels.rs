@@ -78,11 +78,6 @@ pub(super) fn read(
     new.spec.driver = DriverSpec::Docker { container: Container::Id(container.clone()) };
     new.spec.is_listed = false;
     new.spec.found_by = Some(filter.to_owned());
-    let at = |port: u16| {
-        let own = found.address.map(|address| (address, port).into());
-        found.published.get(&port).copied().or(own)
-    };
-    new.spec.target = new.spec.target.or(new.spec.target_port.and_then(at));
     Ok((new, policy))
 }
 
@@ -146,8 +141,6 @@ fn kind_of(found: &drivers::Found) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use drowse_core::policy::{Key, Value as Setting};
 
     use super::*;
@@ -158,8 +151,7 @@ mod tests {
             spec: Spec::Docker(drivers::docker::Spec { container: Found::Id("abc".to_owned()) }),
             labels: labels.iter().map(|(key, text)| ((*key).to_owned(), (*text).to_owned())).collect(),
             has_gpus: false,
-            address: Some([172, 17, 0, 2].into()),
-            published: BTreeMap::from([(8889, ([127, 0, 0, 1], 9001).into())]),
+            problem: None,
         }
     }
 
@@ -181,15 +173,9 @@ mod tests {
         assert_eq!(new.selectors.group.as_deref(), Some("student"));
         assert_eq!(new.selectors.owner.as_deref(), Some("alice"));
         assert_eq!(new.spec.listen, Some(([127, 0, 0, 1], 8001).into()));
-        assert_eq!(
-            (new.spec.target_port, new.spec.target),
-            (Some(8888), Some(([172, 17, 0, 2], 8888).into()))
-        );
+        assert_eq!(new.spec.place(), Some(config::Target::Port(8888)));
         assert_eq!(new.spec.driver, DriverSpec::Docker { container: Container::Id("abc".to_owned()) });
         assert_eq!(policy, []);
-        // What is published stays where it is, whatever address the container has.
-        let (new, _) = worker(&[("drowse.port", "8889"), ("drowse.listen", "8001")]);
-        assert_eq!(new.spec.target, Some(([127, 0, 0, 1], 9001).into()));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The fleet as the front door of the same process sees it.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use drowse_core::Timestamp;
@@ -7,10 +8,12 @@ use drowse_core::id::WorkerId;
 use drowse_core::refusal::Refusal;
 use drowse_core::status::{Status, StatusKind};
 use drowse_core::worker::Worker;
-use drowse_wire::control::{Answer, Awake, Control, Edge, Refused, SleepTold, Slept, Standing};
+use drowse_drivers::Located;
+use drowse_wire::control::{Answer, Awake, Control, Edge, Refused, Run, SleepTold, Slept, Standing, Way};
 
 use super::gate::{LOOK_EVERY, Terms};
 use super::{ControlError, Fleet, WakeRefused};
+use crate::hands::LOOK_WITHIN;
 
 impl Control for Fleet {
     fn connections<'a>(&'a self, worker: &'a WorkerId, edge: Edge) -> Answer<'a, Standing> {
@@ -98,6 +101,18 @@ impl Control for Fleet {
         })
     }
 
+    fn way<'a>(&'a self, worker: &'a WorkerId, port: u16) -> Answer<'a, Way> {
+        Box::pin(async move {
+            let spec = self.spec_of(worker).await.map_err(refused)?;
+            let located = async {
+                let driver = self.0.hands.of(worker, &spec).await?;
+                self.0.hands.call("locate", driver.locate(worker, port, LOOK_WITHIN)).await
+            };
+            let Located { address, run, .. } = located.await.map_err(|error| refused(error.into()))?;
+            Ok(Way { address, run: Arc::new(Stands(run)) })
+        })
+    }
+
     fn saw_bytes(&self, worker: &WorkerId) -> bool {
         self.0.saw_bytes(worker)
     }
@@ -108,6 +123,16 @@ impl Control for Fleet {
             return Timestamp::from_micros(i64::MAX);
         }
         Timestamp::from_micros(self.0.session_until.load(Ordering::Acquire))
+    }
+}
+
+/// A run, as its driver holds it.
+#[derive(Debug)]
+struct Stands(Arc<dyn drowse_drivers::Run>);
+
+impl Run for Stands {
+    fn stands(&self) -> bool {
+        self.0.stands()
     }
 }
 

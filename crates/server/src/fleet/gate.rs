@@ -116,7 +116,7 @@ impl Fleet {
     }
 
     /// The worker, to see what it is doing. One that the driver says is awake is, written down or not.
-    pub(super) async fn glance(&self, id: &WorkerId) -> Result<Worker, ControlError> {
+    pub(crate) async fn glance(&self, id: &WorkerId) -> Result<Worker, ControlError> {
         // Before the store: if it is written down by now, the store says so.
         let awake = self.0.awake.of(id);
         let id = id.clone();

@@ -188,6 +188,11 @@ impl Fleet {
         Ok(picture.explain(&picture.judge(None, now)))
     }
 
+    /// Why signals of it cannot be read, in words.
+    pub fn doubts(&self, id: &WorkerId) -> Vec<String> {
+        self.0.doubts.lines(id)
+    }
+
     /// What its signals last said.
     pub async fn readings(&self, id: &WorkerId) -> Result<Readings, ControlError> {
         let (picture, _) = self.picture(id).await?;

@@ -10,13 +10,14 @@ use drowse_core::status::{StatusKind, WakeCause};
 use drowse_core::step;
 use drowse_core::worker::{Power, Worker};
 use drowse_drivers::Acted;
-use drowse_store::StoreError;
+use drowse_store::{StoreError, View};
 use drowse_wire::control::{Edge, EdgeCause, Standing};
 
 use super::control::standing;
 use super::gate::{Terms, check_is_awake};
 use super::{ControlError, Fleet, WakeRefused};
 use crate::shared::Shared;
+use crate::spec::WorkerSpec;
 use crate::untold::Believed;
 
 /// How long somebody at the door waits for the store before it goes without.
@@ -79,6 +80,24 @@ impl Fleet {
     pub(super) fn believed(&self, id: &WorkerId, why: StoreError) -> Result<Standing, ControlError> {
         let believed = self.0.untold.believed(id).ok_or(ControlError::Unavailable(why))?;
         Ok(standing(&believed.worker, believed.terms))
+    }
+
+    /// How a worker is configured, or was when the store last answered.
+    pub(super) async fn spec_of(&self, id: &WorkerId) -> Result<WorkerSpec, ControlError> {
+        let worker = id.clone();
+        let read = move |view: &View<'_>| {
+            let record = view.worker(&worker)?.filter(|record| record.removed_at.is_none());
+            record.map(|record| record.spec.clone()).ok_or(ControlError::NotFound(worker))
+        };
+        match self.0.db.glance(read).await {
+            Ok(spec) => {
+                serde_json::from_value(spec).map_err(|error| ControlError::invalid("spec", error.to_string()))
+            }
+            Err(ControlError::Unavailable(why)) => {
+                Ok(self.0.untold.believed(id).ok_or(ControlError::Unavailable(why))?.spec)
+            }
+            Err(other) => Err(other),
+        }
     }
 
     /// Wakes it by what is believed and what its driver shows. The store learns of it later, and then everything

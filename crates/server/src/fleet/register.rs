@@ -14,7 +14,7 @@ use drowse_store::{Lane, NewEvent, Registered, Removal, Tx, View};
 use serde_json::json;
 
 use super::{ControlError, Fleet, PolicyChange};
-use crate::config::{leads_to, listens_twice};
+use crate::config::{Target, leads_to, listens_twice};
 use crate::shared::lock;
 use crate::spec::{NewWorker, WorkerSpec};
 
@@ -167,6 +167,7 @@ impl Fleet {
         }
         self.0.meters.forget(id);
         self.0.untold.forget(id);
+        self.0.doubts.forget(id);
         self.0.gone.note(id, None);
         self.0.notices.worker_changed(id);
         self.0.notices.books_changed();
@@ -209,11 +210,9 @@ impl Fleet {
     pub(crate) async fn refresh(
         &self,
         card: &super::WorkerCard,
-        mut new: NewWorker,
+        new: NewWorker,
         by: &str,
     ) -> Result<bool, ControlError> {
-        // A container that is stopped has no address: it is where it was.
-        new.spec.stays_at(&card.spec);
         let selectors = Selectors { worker: new.id.to_string(), ..new.selectors };
         if card.spec == new.spec && card.worker.selectors == selectors {
             return Ok(false);
@@ -291,12 +290,11 @@ impl Fleet {
         self.0.notices.books()
     }
 
-    /// The doors of workers that no file lists, or whose address it does not tell.
-    pub async fn unlisted_doors(&self) -> Result<Vec<(WorkerId, SocketAddr, SocketAddr)>, ControlError> {
+    /// The doors of workers that no file lists.
+    pub async fn unlisted_doors(&self) -> Result<Vec<(WorkerId, SocketAddr, Target)>, ControlError> {
         let with_doors = self.specs_with(r#""listen":"#.to_owned()).await?;
-        let unlisted =
-            with_doors.into_iter().filter(|(_, spec)| !spec.is_listed || spec.target_port.is_some());
-        Ok(unlisted.filter_map(|(id, spec)| Some((id, spec.listen?, spec.target?))).collect())
+        let unlisted = with_doors.into_iter().filter(|(_, spec)| !spec.is_listed);
+        Ok(unlisted.filter_map(|(id, spec)| Some((id, spec.listen?, spec.place()?))).collect())
     }
 }
 

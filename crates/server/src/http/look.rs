@@ -51,7 +51,11 @@ pub(super) async fn explain(
     Query(when): Query<When>,
 ) -> Answered<Json<Explanation>> {
     match when.at {
-        None => Ok(Json(show(state.fleet(), &id).await?.explanation())),
+        None => {
+            let mut explanation = show(state.fleet(), &id).await?.explanation();
+            explanation.notes.extend(state.fleet().doubts(&id));
+            Ok(Json(explanation))
+        }
         Some(at) => {
             let at = at.parse().map_err(|error| Failure::bad_request(format!("at: {error}")))?;
             explain_past(&state, &id, at).await.map(Json)

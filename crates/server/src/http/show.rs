@@ -52,7 +52,7 @@ impl Shown {
         // What a newer program stored and this one cannot read is not shown; the rest is.
         let spec: Option<WorkerSpec> = serde_json::from_value(self.picture.record.spec.clone()).ok();
         let listen = spec.as_ref().and_then(|spec| spec.listen).map(|address| address.to_string());
-        let target = spec.as_ref().and_then(|spec| spec.target).map(|address| address.to_string());
+        let target = spec.as_ref().and_then(WorkerSpec::place).map(|place| place.to_string());
         v1::Worker::of(&v1::WorkerView {
             worker: &self.picture.worker,
             evidence: &self.picture.checked.evidence,
@@ -82,8 +82,7 @@ impl Shown {
 
     pub(super) fn readings(&self) -> v1::Readings {
         let explanation = self.picture.explain(&self.verdict);
-        let mut readings: Vec<v1::Reading> = explanation.signals.iter().map(Into::into).collect();
-        self.picture.tell_problems(&mut readings);
+        let readings = explanation.signals.iter().map(Into::into).collect();
         v1::Readings {
             worker_id: self.picture.worker.id.to_string(),
             at: self.verdict.at,

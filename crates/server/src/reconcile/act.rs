@@ -1,6 +1,5 @@
 //! The end of a check: the verdict, and the transaction that acts on it.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -37,8 +36,6 @@ struct Notes {
     would_sleep: Option<PauseReason>,
     unknown_alert: bool,
     spared: Spared,
-    /// Why signals cannot be read, if that is news.
-    problems: BTreeMap<Signal, String>,
     /// The verdict in words, for the journal: made before the transaction, in which others wait.
     told: Option<serde_json::Value>,
 }
@@ -232,10 +229,8 @@ impl Shared {
             change.journal("worker.would_pause", json!({ "reason": reason }));
         }
         if notes.unknown_alert {
-            change.journal("worker.unknown_alert", json!({}));
-        }
-        if !notes.problems.is_empty() {
-            change.journal("worker.unreadable", json!({ "problems": notes.problems }));
+            let why = self.doubts.lines(change.locked.id());
+            change.journal("worker.unknown_alert", json!({ "why": why }));
         }
         if let Some(since) = notes.spared.idle_since {
             change.journal("worker.exempt", json!({ "from": "idle_timeout", "idle_since": since }));
@@ -299,9 +294,6 @@ fn note(picture: &mut Picture, verdict: &Verdict, now: Timestamp) -> Notes {
     notes.unknown_alert = verdict.unknown_alert;
     notes.spared = verdict.spared.news(checked.spared);
     checked.spared = verdict.spared.told(checked.spared);
-    if checked.problems != picture.problems_before {
-        notes.problems.clone_from(&checked.problems);
-    }
     for (warning, sent) in [
         (verdict.idle_warning, &mut checked.idle_warned),
         (verdict.runtime_warning, &mut checked.runtime_warned),

@@ -20,6 +20,7 @@ use drowse_store::{Claimed, Finished, Lane, View};
 
 use super::effects::RETRY;
 use super::{CLAIM_FOR, signals};
+use crate::doubts::Doubt;
 use crate::fleet::{ControlError, Detection, Terms};
 use crate::hands::LOOK_WITHIN;
 use crate::picture::Picture;
@@ -135,19 +136,21 @@ impl Shared {
                 self.metrics.count(|counted| counted.driver_errors += 1);
                 return self.not_made(claimed, &picture, message).await;
             }
-            Looked::Unseen => {
+            Looked::Unseen(doubt) => {
                 self.metrics.count(|counted| counted.driver_errors += 1);
+                signals::doubt_all(&mut picture, &doubt);
                 None
             }
         };
         match picture.worker.status.kind() {
             StatusKind::Running if seen.is_some() => {
-                self.locate(&claimed.worker, &spec).await;
                 self.read_signals(&mut picture, &spec).await;
                 self.read_keep_alive(&mut picture, &spec).await;
+                self.find_ports(&mut picture, &spec).await;
             }
             StatusKind::Running => signals::fail_all(&mut picture, self.clock.now()),
             StatusKind::Provisioning | StatusKind::Unknown | StatusKind::Failed => {
+                self.doubt(&claimed.worker, &picture.doubted).await;
                 return self.unseen(claimed, &picture).await;
             }
             StatusKind::Paused
@@ -158,6 +161,10 @@ impl Shared {
             | StatusKind::Draining
             | StatusKind::Terminating
             | StatusKind::Terminated => {}
+        }
+        // Of what sleeps nothing is read, and so nothing can be read again.
+        if picture.worker.status.kind() == StatusKind::Running || seen.is_none() {
+            self.doubt(&claimed.worker, &picture.doubted).await;
         }
         Box::pin(self.decide(claimed, picture)).await
     }
@@ -173,12 +180,7 @@ impl Shared {
                 let power = Power::Gone;
                 Seen { power, began_at, boot: None, boot_started_at: None, dated_at: None, exit_code: None }
             }
-            Err(
-                Error::Refused { .. }
-                | Error::Unreachable { .. }
-                | Error::TimedOut { .. }
-                | Error::Unsupported { .. },
-            ) => return Looked::Unseen,
+            Err(error) => return Looked::Unseen(Doubt::from(&error)),
         };
         // What Drowse makes itself, it makes now: it is on the books because somebody wants it to run.
         let is_to_be_made = worker.status.kind() == StatusKind::Provisioning && seen.power == Power::Stopped;
@@ -199,7 +201,9 @@ impl Shared {
             Err(error @ (Error::Refused { .. } | Error::Gone | Error::Unsupported { .. })) => {
                 Looked::NotMade { message: error.to_string() }
             }
-            Err(Error::Unreachable { .. } | Error::TimedOut { .. }) => Looked::Unseen,
+            Err(error @ (Error::Unreachable { .. } | Error::TimedOut { .. })) => {
+                Looked::Unseen(Doubt::from(&error))
+            }
         }
     }
 
@@ -315,8 +319,8 @@ enum Looked {
     NotMade {
         message: String,
     },
-    /// The driver does not answer.
-    Unseen,
+    /// The driver does not answer, or cannot say.
+    Unseen(Doubt),
 }
 
 /// What the rules are told of a look.

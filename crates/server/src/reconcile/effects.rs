@@ -22,7 +22,9 @@ use tokio::net::TcpStream;
 use tokio::sync::Notify;
 
 use crate::change::Change;
+use crate::config::Target;
 use crate::fleet::ControlError;
+use crate::hands::LOOK_WITHIN;
 use crate::meters::Totals;
 use crate::policies::Resolved;
 use crate::shared::Shared;
@@ -240,12 +242,7 @@ impl Shared {
         }
         let Some(seen) = self.settled(job, intent, answer, &[Power::Running]).await else { return };
         // What was frozen had been listening, and the kernel answers for it either way: only a start is tried.
-        let ended = if how == "thaw" {
-            None
-        } else {
-            let spec = self.locate(job.id, &job.subject.spec).await;
-            self.answers(job, spec.as_ref().unwrap_or(&job.subject.spec)).await
-        };
+        let ended = if how == "thaw" { None } else { self.answers(job).await };
         let event = match ended {
             None => Event::DriverReady { intent, boot: seen.boot, started_at: seen.boot_started_at },
             Some(Seen { exit_code: Some(code), boot: Some(boot), .. }) => Event::Exited { boot, code },
@@ -265,13 +262,23 @@ impl Shared {
 
     /// Waits until a routed worker accepts connections. A connection proves nothing while a worker is frozen,
     /// but here it runs. `Some`: it ended meanwhile.
-    async fn answers(&self, job: &Job<'_>, spec: &WorkerSpec) -> Option<Seen> {
-        let target = spec.target.or(spec.tls_target).filter(|_| job.subject.worker.is_routed)?;
+    async fn answers(&self, job: &Job<'_>) -> Option<Seen> {
+        let place = job.subject.spec.places().next().filter(|_| job.subject.worker.is_routed)?;
         let until = job.deadline(self.clock.now()) - MARGIN;
         while self.clock.now() < until {
-            let connected = tokio::time::timeout(PROBE_WITHIN, TcpStream::connect(target)).await;
-            if matches!(connected, Ok(Ok(_))) {
-                return None;
+            let target = match place {
+                Target::Address(address) => Some(address),
+                // Nothing is said there, so it does not matter whose it is by the time of the call.
+                Target::Port(port) => {
+                    let located = job.driver.locate(job.id, port, LOOK_WITHIN);
+                    self.hands.call("locate", located).await.ok().map(|located| located.address)
+                }
+            };
+            if let Some(target) = target {
+                let connected = tokio::time::timeout(PROBE_WITHIN, TcpStream::connect(target)).await;
+                if matches!(connected, Ok(Ok(_))) {
+                    return None;
+                }
             }
             if let Ok(seen) = self.hands.look(job.id, &job.subject.spec).await
                 && matches!(seen.power, Power::Stopped | Power::Gone)

@@ -3,12 +3,13 @@
 use drowse_core::hold::{Hold, HoldKind, KeepAlive};
 use drowse_core::id::WorkerId;
 use drowse_core::policy::Policy;
-use drowse_core::signal::DriverKind;
+use drowse_core::signal::{DriverKind, UnknownCause};
 use drowse_drivers::Error;
 use serde_json::json;
 
-use super::signals::fail_all;
+use super::signals::{doubt_all, fail_all};
 use crate::change::Change;
+use crate::doubts::Doubt;
 use crate::fleet::ControlError;
 use crate::hands::LOOK_WITHIN;
 use crate::picture::Picture;
@@ -23,24 +24,33 @@ impl Shared {
         spec: &WorkerSpec,
         policy: &Policy,
     ) -> KeepAlive {
+        self.find_keep_alive(id, spec, policy).await.unwrap_or(KeepAlive::Unreadable)
+    }
+
+    async fn find_keep_alive(
+        &self,
+        id: &WorkerId,
+        spec: &WorkerSpec,
+        policy: &Policy,
+    ) -> Result<KeepAlive, Error> {
         // Only containers have files of their own.
         if spec.driver.kind() != DriverKind::Docker {
-            return KeepAlive::NotLooked;
+            return Ok(KeepAlive::NotLooked);
         }
         let path = &policy.keep_alive_file;
         if path.is_empty() {
-            return KeepAlive::Absent;
+            return Ok(KeepAlive::Absent);
         }
         let looked = async {
             let driver = self.hands.of(id, spec).await?;
             self.hands.call("touched", driver.touched(id, path, LOOK_WITHIN)).await
         };
         match looked.await {
-            Ok(touched) => KeepAlive::of(path, touched, policy.keep_alive_max_age, self.clock.now()),
-            Err(Error::Unsupported { .. }) => KeepAlive::NotLooked,
-            Err(Error::Refused { .. } | Error::Unreachable { .. } | Error::TimedOut { .. } | Error::Gone) => {
+            Ok(touched) => Ok(KeepAlive::of(path, touched, policy.keep_alive_max_age, self.clock.now())),
+            Err(Error::Unsupported { .. }) => Ok(KeepAlive::NotLooked),
+            Err(error) => {
                 self.metrics.count(|counted| counted.driver_errors += 1);
-                KeepAlive::Unreadable
+                Err(error)
             }
         }
     }
@@ -49,11 +59,13 @@ impl Shared {
     /// there may be somebody in it who asked to be left alone.
     pub(super) async fn read_keep_alive(&self, picture: &mut Picture, spec: &WorkerSpec) {
         let id = picture.worker.id.clone();
-        let found = self.look_for_keep_alive(&id, spec, &picture.resolved.policy).await;
-        if found == KeepAlive::Unreadable {
+        let found = self.find_keep_alive(&id, spec, &picture.resolved.policy).await;
+        if let Err(error) = &found {
+            let why = format!("{} cannot be looked for: {error}", picture.resolved.policy.keep_alive_file);
+            doubt_all(picture, &Doubt::new(UnknownCause::CannotLookInside, &why));
             fail_all(picture, self.clock.now());
         }
-        picture.is_kept_alive(found);
+        picture.is_kept_alive(found.unwrap_or(KeepAlive::Unreadable));
     }
 }
 

@@ -8,6 +8,10 @@ use drowse_core::evidence::Read;
 use drowse_core::signal::{Measured, Need, Reading, Signal, UnknownCause};
 use drowse_drivers::{Error, Measure, Measures, Wanted};
 
+use crate::config;
+use crate::doubts::{Doubt, What};
+use crate::hands::LOOK_WITHIN;
+
 use crate::picture::Picture;
 use crate::shared::Shared;
 use crate::spec::WorkerSpec;
@@ -33,14 +37,31 @@ impl Shared {
                 Ok(measures) => self.record(picture, &signals, &measures, now),
                 Err(error) => {
                     self.metrics.count(|counted| counted.driver_errors += 1);
+                    doubt_all(picture, &Doubt::from(&error));
                     fail(picture, &signals, now);
-                    let required = signals.iter().filter(|signal| picture.need(**signal) == Need::Required);
-                    let problems = required.map(|signal| (*signal, error.to_string())).collect();
-                    picture.checked.problems = problems;
                 }
             }
         }
         picture.read_connections(self.clock.now());
+    }
+
+    /// Asks where its ports are, so that whoever comes next is led there at once; and if nobody can say, so that it is
+    /// known before somebody comes.
+    pub(super) async fn find_ports(&self, picture: &mut Picture, spec: &WorkerSpec) {
+        let ports = spec.places().filter_map(|place| match place {
+            config::Target::Port(port) => Some(port),
+            config::Target::Address(_) => None,
+        });
+        for port in ports {
+            let id = &picture.worker.id;
+            let located = async {
+                let driver = self.hands.of(id, spec).await?;
+                self.hands.call("locate", driver.locate(id, port, LOOK_WITHIN)).await
+            };
+            if let Err(error) = located.await {
+                picture.doubted.insert(What::Port(port), Doubt::from(&error));
+            }
+        }
     }
 
     async fn measure(
@@ -51,8 +72,7 @@ impl Shared {
     ) -> Result<Measures, Error> {
         let id = &picture.worker.id;
         let driver = self.hands.of(id, spec).await?;
-        let routed: Vec<u16> =
-            spec.target.iter().chain(&spec.tls_target).map(std::net::SocketAddr::port).collect();
+        let routed: Vec<u16> = spec.places().map(config::Target::port).collect();
         // Those that tell of a stretch tell of the one since they were last read.
         let gpu = picture.checked.evidence.sample(Signal::Gpu);
         let known = gpu.filter(|sample| !matches!(sample.reading, Reading::Unknown { .. }));
@@ -63,7 +83,6 @@ impl Shared {
     fn record(&self, picture: &mut Picture, signals: &[Signal], measures: &Measures, now: Timestamp) {
         picture.totals.boot.clone_from(&measures.boot);
         picture.checked.memory_bytes = measures.memory_bytes;
-        picture.checked.problems.clone_from(&measures.problems);
         for signal in signals {
             let measure = measures.get(*signal);
             if let Some(Measure::Total(total)) = measure {
@@ -76,6 +95,11 @@ impl Shared {
                 None => Read::unknown(UnknownCause::Vanished, now),
             };
             picture.record(*signal, read, now);
+            if let Some(Measure::Unknown(cause)) = measure {
+                let why = measures.because.iter().find(|(of, _)| of == signal);
+                let why = why.map_or_else(|| cause.sentence(), |(_, why)| why.as_str());
+                picture.doubted.insert(What::Signal(*signal), Doubt::new(cause, why));
+            }
             let is_known = !matches!(read.reading, Reading::Unknown { .. });
             if *signal == Signal::Gpu && is_known {
                 picture.worker.gpu_was_read = true;
@@ -116,16 +140,24 @@ impl Shared {
 }
 
 /// Nothing could be read. A signal that is only counted and was never there stays away.
-pub(super) fn fail(picture: &mut Picture, signals: &[Signal], now: Timestamp) {
+fn fail(picture: &mut Picture, signals: &[Signal], now: Timestamp) {
     for signal in signals {
         let is_required = picture.need(*signal) == Need::Required;
         if is_required || picture.checked.evidence.sample(*signal).is_some() {
-            picture.record(*signal, Read::unknown(UnknownCause::ProbeFailed, now), now);
+            let cause = picture.doubted.cause(*signal).unwrap_or(UnknownCause::ProbeFailed);
+            picture.record(*signal, Read::unknown(cause, now), now);
         }
     }
 }
 
-/// The driver could not even be looked at.
+/// Notes why nothing can be read.
+pub(super) fn doubt_all(picture: &mut Picture, doubt: &Doubt) {
+    for signal in pulled(picture) {
+        picture.doubted.insert(What::Signal(signal), doubt.clone());
+    }
+}
+
+/// The driver could not even be looked at, or nobody can look into the worker.
 pub(super) fn fail_all(picture: &mut Picture, now: Timestamp) {
     fail(picture, &pulled(picture), now);
     picture.read_connections(now);

@@ -78,9 +78,6 @@ pub struct Reading {
     pub age: Option<Duration>,
     /// The same in words.
     pub sentence: String,
-    /// What went wrong when it could not be read, in the words of where it comes from.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub problem: Option<String>,
 }
 
 impl From<&core::SignalView> for Reading {
@@ -105,7 +102,6 @@ impl From<&core::SignalView> for Reading {
             unit: (!unit.is_empty()).then(|| unit.to_owned()),
             age: view.age,
             sentence: view.sentence.clone(),
-            problem: None,
         }
     }
 }
@@ -203,14 +199,15 @@ pub struct Explanation {
     pub reasons: Vec<Reason>,
     /// What would have to change for it to sleep.
     pub would_have_to_change: Vec<String>,
+    /// What else one should know: why a signal cannot be read, in the words of whoever tried, and what helps; a setting
+    /// that the driver cannot follow.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     /// Each signal that matters.
     pub signals: Vec<Reading>,
     /// Memory in use, where it is known. It is shown and judges nobody.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
-    /// What else one should know: a setting that the driver cannot follow.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub notes: Vec<String>,
     /// Each hold that is live.
     pub holds: Vec<Hold>,
     /// Each setting and the layer that set it; of the past only those that somebody set.
@@ -252,9 +249,9 @@ impl Explanation {
             next_check_at: verdict.next_check_at,
             reasons: Reason::all(verdict),
             would_have_to_change: explanation.would_have_to_change.clone(),
+            notes: explanation.notes.clone(),
             signals: explanation.signals.iter().map(Into::into).collect(),
             memory_bytes: None,
-            notes: explanation.notes.clone(),
             holds: holds.map(Into::into).collect(),
             policy,
             until_then: Vec::new(),

@@ -8,7 +8,7 @@ use anyhow::{Context as _, anyhow};
 use drowse_core::id::WorkerId;
 use drowse_core::signal::DriverKind;
 use drowse_drivers::docker::USUAL_SOCKET;
-use drowse_router::route::{Ready, Target};
+use drowse_router::route::{Place, Ready, Site, Target};
 use drowse_router::{Leads, Names, Route};
 use drowse_server::LookFor;
 use drowse_server::config::{self, Config, Database, Input, Parsed, Problem, Protocol};
@@ -122,14 +122,14 @@ impl Settings {
         for new in &self.listed {
             let spec = &new.spec;
             // It says in plain HTTP that it is ready, also to those who come by TLS.
-            let ready = spec.ready_path.as_ref().zip(spec.target);
-            let ready = ready.map(|(path, address)| Arc::new(Ready { address, path: path.clone() }));
+            let ready = spec.ready_path.as_ref().zip(spec.place());
+            let ready = ready.map(|(path, at)| Arc::new(Ready { place: place(at), path: path.clone() }));
             let route = |target| Arc::new(self.route(&new.id, target, ready.clone()));
-            if let Some(target) = spec.tls_target.or(spec.target) {
+            if let Some(target) = spec.tls_place().or(spec.place()) {
                 let route = route(target);
                 tls.extend(spec.sni.iter().map(|name| (name.clone(), Arc::clone(&route))));
             }
-            let Some(target) = spec.target else { continue };
+            let Some(target) = spec.place() else { continue };
             http.extend(spec.host.iter().map(|name| (name.clone(), route(target))));
             if let Some(listen) = spec.listen {
                 let leads = match spec.protocol {
@@ -159,14 +159,21 @@ impl Settings {
     }
 
     /// The door of a worker that came by the API.
-    pub(super) fn door(&self, worker: &WorkerId, listen: SocketAddr, target: SocketAddr) -> Door {
+    pub(super) fn door(&self, worker: &WorkerId, listen: SocketAddr, target: config::Target) -> Door {
         let leads = Leads::Port(self.route(worker, target, None));
         Door { listen, leads, whose: format!("worker {worker}") }
     }
 
-    fn route(&self, worker: &WorkerId, address: SocketAddr, ready: Option<Arc<Ready>>) -> Route {
-        let target = Target { address, ready };
-        Route { target, rules: self.rules.of(worker), ..Route::to(worker.clone(), address) }
+    fn route(&self, worker: &WorkerId, at: config::Target, ready: Option<Arc<Ready>>) -> Route {
+        let target = Target { place: place(at), ready };
+        Route { worker: worker.clone(), target, site: Site::default(), rules: self.rules.of(worker) }
+    }
+}
+
+fn place(target: config::Target) -> Place {
+    match target {
+        config::Target::Address(address) => Place::Address(address),
+        config::Target::Port(port) => Place::Port(port),
     }
 }
 

@@ -68,7 +68,7 @@ fn a_worker_that_says_when_it_is_ready_is_believed() {
         let asked = READY.load(Ordering::SeqCst);
         let _ = stream.write_all(format!("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n{asked}").as_bytes());
     });
-    let ready = Ready { address: warms_up, path: "/ready".to_owned() };
+    let ready = Ready { place: warms_up.into(), path: "/ready".to_owned() };
     let target = Target { ready: Some(Arc::new(ready)), ..warms_up.into() };
     let door = shared(&bench, &Rules::default(), &[("web", target)]);
     sleeps(&bench, "web");

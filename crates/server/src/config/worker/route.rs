@@ -1,6 +1,7 @@
 //! How clients come to a worker: by a port of its own, or by a name at a port that workers share.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::net::SocketAddr;
 use std::ops::Range;
 
@@ -70,6 +71,25 @@ pub enum Target {
     Address(SocketAddr),
     /// At this port of the container or instance, whose address the driver knows and which may change.
     Port(u16),
+}
+
+impl Target {
+    /// At which port, wherever that is.
+    pub const fn port(self) -> u16 {
+        match self {
+            Self::Address(address) => address.port(),
+            Self::Port(port) => port,
+        }
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Address(address) => address.fmt(f),
+            Self::Port(port) => write!(f, ":{port}"),
+        }
+    }
 }
 
 const TARGET: &str = "an address and a port such as \"127.0.0.1:9001\"";

@@ -1,0 +1,103 @@
+//! Which container a worker is, and that one container's troubles are its own.
+
+use std::fs::File;
+use std::os::fd::AsRawFd as _;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use drowse_core::id::WorkerId;
+use drowse_core::worker::Power;
+use drowse_drivers::docker::{Container, Spec as Docker};
+use drowse_drivers::{Error, Seen, Spec};
+
+use crate::engine::IMAGE;
+use crate::laws::done;
+use crate::rig::{LONG, Rig};
+
+fn run(rig: &Rig, name: &str, more: &[&str]) -> String {
+    let run = ["run", "--detach", "--init", "--name", name, "--network", "none"];
+    rig.engine().docker(&[&run, more, &[IMAGE, "sleep", "100000"]].concat())
+}
+
+async fn adopt(rig: &Rig, worker: &str, container: Container) -> (WorkerId, Result<Seen, Error>) {
+    let worker = WorkerId::new(worker).expect("a good name");
+    let seen = rig.driver().adopt(&worker, &Spec::Docker(Docker { container }), LONG).await;
+    (worker, seen)
+}
+
+/// The engine takes it for one, if nobody has the name.
+pub(crate) async fn a_name_is_never_the_beginning_of_an_id(rig: &mut Rig) {
+    let stranger = run(rig, "stranger", &[]);
+    for digits in [1, 6, 11] {
+        let (_, seen) = adopt(rig, "web", Container::Named(stranger[..digits].to_owned())).await;
+        assert_eq!(seen.expect("the engine answers").power, Power::Gone, "{digits} digits");
+    }
+    // As the engine's own client shows it, or whole: that is an id.
+    for digits in [12, 64] {
+        let (_, seen) = adopt(rig, "web", Container::Named(stranger[..digits].to_owned())).await;
+        assert_eq!(seen.expect("the engine answers").power, Power::Running, "{digits} digits");
+    }
+    let (worker, _) = adopt(rig, "named", Container::Named(stranger[..6].to_owned())).await;
+    run(rig, &stranger[..6], &[]);
+    let seen = rig.observe(&worker).await;
+    assert_eq!(seen.power, Power::Running);
+    assert!(!seen.boot.expect("it runs").0.starts_with(&stranger), "it is the one of that name");
+}
+
+pub(crate) async fn of_two_with_a_label_both_are_named_and_the_frozen_one_is_woken(rig: &mut Rig) {
+    let label = || Container::Labelled("team=web".to_owned());
+    run(rig, "first", &["--label", "team=web"]);
+    let (worker, _) = adopt(rig, "web", label()).await;
+    done(rig.driver().freeze(&worker, LONG).await);
+    run(rig, "second", &["--label", "team=web"]);
+    let (_, refused) = adopt(rig, "other", label()).await;
+    let names_both = |message: &str| message.contains("first") && message.contains("second");
+    assert!(matches!(&refused, Err(Error::Refused { message }) if names_both(message)), "{refused:?}");
+    // Another life of Drowse knows by its own ice which one it was.
+    rig.restart().await;
+    let (worker, seen) = adopt(rig, "web", label()).await;
+    assert_eq!(seen.expect("it is known").power, Power::Paused);
+    done(rig.driver().thaw(&worker, LONG).await);
+    let state = rig.engine().docker(&["inspect", "--format", "{{.State.Status}}", "first"]);
+    assert_eq!(state, "running");
+}
+
+/// A file system whose server never answers, as a network disk that is gone.
+pub(crate) async fn files_that_do_not_answer_concern_their_container_only(rig: &mut Rig) {
+    let short = Duration::from_millis(200);
+    for name in ["hung", "well"] {
+        run(rig, name, &[]);
+        adopt(rig, name, Container::Named(name.to_owned())).await.1.expect("it can be adopted");
+    }
+    let [hung, well] = ["hung", "well"].map(|name| WorkerId::new(name).expect("a good name"));
+    let pid = rig.engine().docker(&["inspect", "--format", "{{.State.Pid}}", "hung"]);
+    let server = File::options().read(true).write(true).open("/dev/fuse").expect("there is /dev/fuse");
+    let mounted = Command::new("nsenter")
+        .args(["--target", &pid, "--mount", "busybox", "mount", "-t", "fuse", "-o"])
+        .args(["fd=0,rootmode=40000,user_id=0,group_id=0", "none", "/workspace"])
+        .stdin(Stdio::from(server.try_clone().expect("a file can be had twice")))
+        .status();
+    assert!(mounted.is_ok_and(|status| status.success()), "fd {}", server.as_raw_fd());
+    let file = "/workspace/.keep-alive";
+    for _ in 0..3 {
+        let touched = rig.driver().touched(&hung, file, short).await;
+        assert_eq!(touched, Err(Error::TimedOut { within: short }));
+    }
+    assert_eq!(rig.driver().touched(&well, file, LONG).await, Ok(None));
+    assert_eq!(rig.observe(&hung).await.power, Power::Running);
+    let threads = std::fs::read_dir("/proc/self/task").expect("our own").count();
+    for _ in 0..5 {
+        let _ = rig.driver().touched(&hung, file, short).await;
+    }
+    let now = std::fs::read_dir("/proc/self/task").expect("our own").count();
+    assert!(now <= threads, "{now} threads wait where {threads} did");
+    // The server is gone, and so is the wait.
+    drop(server);
+    let _ = rig
+        .eventually(
+            "somebody answers",
+            async || rig.driver().touched(&hung, file, LONG).await,
+            |touched| !matches!(touched, Err(Error::TimedOut { .. })),
+        )
+        .await;
+}
