@@ -87,6 +87,23 @@ pub(crate) async fn nobodys_look_takes_anothers_use_away(rig: &mut Rig) {
     assert_eq!(stage.percent("second", 220, Some(160)).await, Some(0.0), "and it counts once");
 }
 
+/// The driver below the library keeps samples for seconds only, and checks are minutes apart.
+pub(crate) async fn it_is_looked_between_checks(rig: &mut Rig) {
+    let stage = Stage::new(rig, "devices 1\n").await;
+    let second = stage.pid("second");
+    assert_eq!(stage.percent("second", 100, None).await, Some(0.0));
+    stage.now.store(130, Ordering::Relaxed);
+    stage.library.follow(&format!("devices 1\nsample 0 {second} 500 40 0 0 0\n"));
+    // Nobody checks anything meanwhile. Twice, because the first question may have read the script before.
+    for _ in 0..2 {
+        let asked = stage.library.asked();
+        stage.now.fetch_add(5, Ordering::Relaxed);
+        rig.eventually("it is asked", async || stage.library.asked(), |now| *now > asked + 1).await;
+    }
+    stage.library.follow("devices 1\n");
+    assert_eq!(stage.percent("second", 400, Some(100)).await, Some(40.0));
+}
+
 /// A job that came and went between two checks of its container.
 pub(crate) async fn who_has_ended_used_it_all_the_same(rig: &mut Rig) {
     let stage = Stage::new(rig, "devices 1\n").await;

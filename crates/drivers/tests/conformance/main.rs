@@ -111,6 +111,7 @@ conforms!(docker_containers, Kind::Docker, containers:
 
 conforms!(docker_graphics, Kind::Docker, graphics:
     nobodys_look_takes_anothers_use_away
+    it_is_looked_between_checks
     who_has_ended_used_it_all_the_same
     mig_concerns_those_who_are_on_it
     a_library_that_fails_half_way_is_unknown_and_named

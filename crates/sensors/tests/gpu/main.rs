@@ -69,7 +69,9 @@ fn a_second_question_right_after_the_first_does_not_make_anybody_idle() {
     let stand_in = StandIn::build(Kind::Usual, TWO_BUSY);
     let mut gpus = load(&stand_in);
     assert_eq!(gpus.by_process(), Ok(busy()));
+    let asked = stand_in.asked();
     assert_eq!(gpus.by_process(), Ok(busy()), "no new sample is no sign of idleness");
+    assert!(stand_in.asked() > asked, "it was asked again");
 }
 
 #[test]

@@ -10,6 +10,8 @@
  *     grow N                       each list is N entries longer by the time it is asked for with room
  *     forget                       calls answer as if nobody had initialised the library, until somebody does
  *
+ * Each question for samples adds a byte to the file SCRIPT.asked.
+ *
  * Built without SAMPLES it lacks a function; with OLD it has only the first version of another.
  */
 #include <stdio.h>
@@ -178,6 +180,8 @@ static int see_sample(const char *line, void *with) {
 int nvmlDeviceGetProcessUtilization(nvmlDevice_t device, nvmlProcessUtilizationSample_t *list, unsigned int *count,
                                     unsigned long long since) {
     struct listing all;
+    FILE *asked = fopen(SCRIPT ".asked", "a");
+    if (asked) { fputc('.', asked); fclose(asked); }
     int said = answer("nvmlDeviceGetProcessUtilization", index_of(device));
     if (said != SUCCESS) return said;
     memset(&all, 0, sizeof all);

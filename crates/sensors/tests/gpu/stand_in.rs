@@ -53,6 +53,11 @@ impl StandIn {
         std::fs::rename(new, self.script()).expect("the same folder");
     }
 
+    /// How often it was asked for samples.
+    pub(crate) fn asked(&self) -> u64 {
+        std::fs::metadata(self.folder().join("script.asked")).map_or(0, |found| found.len())
+    }
+
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
     }
