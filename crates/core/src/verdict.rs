@@ -72,8 +72,9 @@ pub struct Snapshot<'a> {
 pub struct Verdict {
     /// When it was made.
     pub at: Timestamp,
-    /// It was made in a check, on fresh readings; only then may it be acted on.
-    pub is_from_check: bool,
+    /// The beginning of the check that it was made in, on fresh readings; `None`: between checks, and nobody may act
+    /// on it.
+    pub check_began_at: Option<Timestamp>,
     /// What all signals together say.
     pub used: Use,
     /// Which signal says what.
@@ -213,7 +214,7 @@ pub fn judge(snapshot: &Snapshot<'_>, policy: &Policy, now: Timestamp) -> Verdic
     let warns = snapshot.check_began_at.is_some() && is_running && policy.auto_pause && is_clear;
     let mut verdict = Verdict {
         at: now,
-        is_from_check: snapshot.check_began_at.is_some(),
+        check_began_at: snapshot.check_began_at,
         used,
         signals,
         baseline,
@@ -342,11 +343,16 @@ fn live_holds(
 }
 
 impl Verdict {
+    /// It was made in a check, on fresh readings; only then may it be acted on.
+    pub const fn is_from_check(&self) -> bool {
+        self.check_began_at.is_some()
+    }
+
     /// Writes down what a check found: the streak, when it was, and since when the worker is unknown.
     ///
     /// A look between checks leaves no trace.
     pub fn note(&self, evidence: &mut Evidence) {
-        if !self.is_from_check {
+        if !self.is_from_check() {
             return;
         }
         evidence.streak = self.streak;

@@ -195,9 +195,8 @@ impl Picture {
 
     /// The verdict in words.
     pub(crate) fn explain(&self, verdict: &Verdict) -> Explanation {
-        let began_at = verdict.is_from_check.then_some(verdict.at);
         let Resolved { policy, provenance, settings } = &*self.resolved;
-        explain(&self.snapshot(began_at), policy, settings, provenance, verdict)
+        explain(&self.snapshot(verdict.check_began_at), policy, settings, provenance, verdict)
     }
 
     /// The verdict as others are told it, with those settings that `is_told`.

@@ -71,7 +71,7 @@ fn strongest(
             // A frozen worker with a live hold stays frozen rather than lose its memory.
             if sinks && verdict.holds.is_empty() { Action::StopAfter } else { Action::None }
         }
-        Status::Running { .. } if verdict.is_from_check && may_act => {
+        Status::Running { .. } if verdict.is_from_check() && may_act => {
             let asleep = |reason| {
                 if policy.auto_pause { Action::Sleep { reason } } else { Action::WouldSleep { reason } }
             };

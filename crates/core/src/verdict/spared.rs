@@ -45,7 +45,7 @@ impl Spared {
 
 /// Only in a check, and only where nothing but the exemption stands in the way.
 pub(super) fn spared(verdict: &Verdict, runtime: &Limit) -> Spared {
-    let would_act = verdict.is_from_check
+    let would_act = verdict.is_from_check()
         && verdict.status == StatusKind::Running
         && verdict.auto_pause_enabled
         && !verdict.is_braked

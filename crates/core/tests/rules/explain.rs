@@ -20,13 +20,13 @@ fn explained(world: &World, layers: &[PolicyLayer], verdict: &Verdict) -> Explan
         stack.push(layer);
     }
     let (policy, provenance) = stack.finish();
-    let began = verdict.is_from_check.then_some(verdict.at);
+    let began = verdict.check_began_at;
     explain(&world.snapshot(began, verdict.at), &policy, &stack.set_values(), &provenance, verdict)
 }
 
 fn plainly(world: &World, verdict: &Verdict) -> Explanation {
     let (_, provenance) = drowse_core::policy::resolve(&[]);
-    let began = verdict.is_from_check.then_some(verdict.at);
+    let began = verdict.check_began_at;
     let settings = Stack::default().set_values();
     explain(&world.snapshot(began, verdict.at), &world.policy, &settings, &provenance, verdict)
 }
@@ -219,4 +219,18 @@ fn an_explanation_can_be_sent_as_json_and_its_verdict_read_back() {
         assert_eq!(serde_json::to_string(&read).expect("serialises"), journalled);
         assert_eq!((read.action, read.target_pause_at), (verdict.action, verdict.target_pause_at));
     }
+}
+
+#[test]
+fn a_check_that_took_its_time_is_explained_by_what_it_read() {
+    let mut world = World::process(&[]);
+    world.run_quiet(at(0), minute(60) - secs(1));
+    world.quiet(minute(60));
+    // Read at once, and judged when there was time for it.
+    let later = minute(60) + secs(3);
+    let verdict = drowse_core::judge(&world.snapshot(Some(minute(60)), later), &world.policy, later);
+    assert!(verdict.is_idle, "{verdict:?}");
+    let told = plainly(&world, &verdict);
+    let cpu = told.signals.iter().find(|view| view.signal == Signal::Cpu).unwrap();
+    assert!(!cpu.sentence.contains("not read"), "{}", cpu.sentence);
 }

@@ -31,7 +31,7 @@ fn assert_lawful(world: &World, verdict: &Verdict, now: Timestamp) -> Result<(),
     prop_assert!(!acts || world.holds.iter().all(|hold| !hold.is_live(now)), "held");
     prop_assert!(!acts || verdict.holds.is_empty(), "held by policy");
     prop_assert!(!acts || verdict.used == Use::Quiet, "not quiet");
-    prop_assert!(!acts || verdict.is_from_check && verdict.is_idle, "not from a check");
+    prop_assert!(!acts || verdict.is_from_check() && verdict.is_idle, "not from a check");
     let is_observed = !world.policy.auto_pause;
     prop_assert!(!acts || verdict.eligible || is_observed, "not eligible");
     let touches = matches!(verdict.action, Action::Sleep { .. } | Action::ScaleDown);
