@@ -78,6 +78,9 @@ fn nextest(workspace: &Workspace, filters: &[&str]) -> anyhow::Result<Count> {
     }
     let count = if junit.exists() {
         let text = std::fs::read_to_string(&junit).context("cannot read nextest's report")?;
+        for unsteady in unsteady(&text) {
+            println!("{unsteady} passed only at its second try: that is a defect, in it or in what it tests.");
+        }
         count_junit(&text).context("nextest's report has no totals")?
     } else {
         Count::default()
@@ -106,6 +109,12 @@ fn count_junit(report: &str) -> Option<Count> {
         tag.split_once(&format!("{name}=\""))?.1.split_once('"')?.0.parse().ok()
     };
     Some(Count { run: attribute("tests")?, failed: attribute("failures")? + attribute("errors")? })
+}
+
+/// The tests of a `JUnit` report that failed before they passed.
+fn unsteady(report: &str) -> Vec<&str> {
+    let tests = report.split("<testcase name=\"").skip(1).filter(|test| test.contains("<flakyFailure"));
+    tests.filter_map(|test| test.split_once('"')).map(|(name, _)| name).collect()
 }
 
 fn doc_tests(workspace: &Workspace, filters: &[&str]) -> anyhow::Result<Count> {
@@ -152,6 +161,15 @@ mod tests {
         assert_eq!(count_junit(report), Some(Count { run: 30, failed: 3 }));
         assert_eq!(count_junit("<testsuites name=\"x\">"), None);
         assert_eq!(count_junit(""), None);
+    }
+
+    #[test]
+    fn whoever_needed_a_second_try_is_named() {
+        let report = r#"<testsuite><testcase name="door::one" time="1"></testcase>
+            <testcase name="door::two" time="9"><flakyFailure timestamp="x" message="m">panicked</flakyFailure></testcase>
+            <testcase name="three"><failure>panicked</failure></testcase></testsuite>"#;
+        assert_eq!(unsteady(report), ["door::two"]);
+        assert_eq!(unsteady(""), Vec::<&str>::new());
     }
 
     #[test]
