@@ -79,7 +79,9 @@ fn nextest(workspace: &Workspace, filters: &[&str]) -> anyhow::Result<Count> {
     let count = if junit.exists() {
         let text = std::fs::read_to_string(&junit).context("cannot read nextest's report")?;
         for unsteady in unsteady(&text) {
-            println!("{unsteady} passed only at its second try: that is a defect, in it or in what it tests.");
+            println!(
+                "{unsteady} passed only at its second try: that is a defect, in it or in what it tests."
+            );
         }
         count_junit(&text).context("nextest's report has no totals")?
     } else {

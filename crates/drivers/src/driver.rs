@@ -330,8 +330,9 @@ pub trait Driver: Send + Sync + Debug {
     fn thaw<'a>(&'a self, worker: &'a WorkerId, within: Duration) -> Answer<'a, Acted>;
 
     /// Lets it go on without waiting for anything, not even for its turn, and without confirming or writing down that
-    /// it does: a [`thaw`](Driver::thaw) follows. True: the word was said. False: nothing was done, which is no failure.
-    fn thaw_at_once(&self, _worker: &WorkerId) -> bool {
+    /// it does: a [`thaw`](Driver::thaw) follows. `ready` is asked when there is nothing left but to say the word, and may
+    /// still say no. True: the word was said. False: nothing was done, which is no failure.
+    fn thaw_at_once(&self, _worker: &WorkerId, _ready: &mut dyn FnMut() -> bool) -> bool {
         false
     }
 

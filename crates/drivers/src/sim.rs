@@ -343,10 +343,10 @@ impl Driver for Sim {
         Box::pin(self.act(worker, Op::Thaw, None, within))
     }
 
-    fn thaw_at_once(&self, worker: &WorkerId) -> bool {
+    fn thaw_at_once(&self, worker: &WorkerId, ready: &mut dyn FnMut() -> bool) -> bool {
         let mut world = self.lock();
         let is_frozen = world.unit(worker).is_ok_and(|unit| unit.power == Power::Paused);
-        if !is_frozen || world.silence(worker).is_some() {
+        if !is_frozen || world.silence(worker).is_some() || !ready() {
             return false;
         }
         let now = world.now;

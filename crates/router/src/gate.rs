@@ -107,6 +107,8 @@ pub(crate) struct Gate<W> {
     is_falling: bool,
     /// Not a byte moves: what was told holds nothing any more.
     is_stopped: bool,
+    /// The control plane may have somebody on its books, and has not been told that they are gone.
+    has_told: bool,
     /// It was asleep when those who wait asked for it.
     was_asleep: bool,
     /// The run that the proofs are about.
@@ -129,6 +131,7 @@ impl<W> Gate<W> {
             passed_at: None,
             is_falling: false,
             is_stopped: false,
+            has_told: false,
             was_asleep: false,
             boot: None,
             proven: HashSet::new(),
@@ -241,6 +244,7 @@ impl<W> Gate<W> {
             return None;
         }
         let waiting = self.queue.take(ticket)?;
+        self.has_told = true;
         self.passing += 1;
         self.passed_at = self.passed_at.max(Some(waiting.came_at));
         Some((waiting.who, self.round))
@@ -362,6 +366,9 @@ impl<W> Gate<W> {
         now: Timestamp,
     ) -> Decided<W> {
         let is_up = matches!(cause, EdgeCause::Came | EdgeCause::CameToTheAwake);
+        if answer.is_ok() {
+            self.has_told = is_up;
+        }
         match (&mut self.state, is_up, answer) {
             (State::Asking(_), true, Ok(standing)) if standing.is_awake => {
                 self.was_asleep = false;
@@ -414,7 +421,12 @@ impl<W> Gate<W> {
             decided.flow = self.cut(now);
         }
         if self.queue.is_empty() {
-            self.state = State::Closed;
+            // Whoever was counted before would keep the worker awake for ever.
+            self.state = if self.has_told {
+                State::Closing { cause: EdgeCause::Left, again: Again::default(), failed: None }
+            } else {
+                State::Closed
+            };
         }
         self.note_empty(EdgeCause::Left, now);
         decided

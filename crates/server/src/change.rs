@@ -271,7 +271,9 @@ impl<'t> Change<'t> {
         self.tx.append(NewEvent { at: self.now, worker, kind: kind.to_owned(), doc });
     }
 
-    pub(crate) fn finish(self) -> Changed {
+    pub(crate) fn finish(mut self) -> Changed {
+        // From here on somebody may commit it, and nobody hear of that.
+        self.open.is_in_doubt = true;
         let subject = (!self.effects.is_empty())
             .then(|| Subject::of(self.locked.record(), Arc::clone(&self.resolved)))
             .flatten();
@@ -338,7 +340,6 @@ impl Shared {
             .await;
         if let Err(ControlError::Unavailable(StoreError::CommitUnknown(_))) = &outcome {
             // If it is written, something may have been decided that nobody does: a look finds that.
-            self.untold.doubt(id);
             let (shared, worker) = (Arc::clone(self), id.clone());
             self.tasks.spawn(async move { shared.ask_again(&worker).await });
         }
@@ -348,11 +349,12 @@ impl Shared {
 
     /// What follows a commit.
     pub(crate) fn committed(self: &Arc<Self>, changed: Changed) -> Worker {
-        self.untold.know(&changed.worker, changed.at);
+        let mut open = changed.open;
+        self.untold.know(&changed.worker, &mut open, changed.at);
         if let Some(ahead) = changed.ahead {
             self.untold.told(&changed.worker.id, ahead);
         }
-        drop(changed.open);
+        drop(open);
         self.metrics.journalled(&changed.entries, changed.slept_at, changed.at);
         if changed.has_journalled || !changed.effects.is_empty() {
             self.notices.worker_changed(&changed.worker.id);

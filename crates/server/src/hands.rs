@@ -108,14 +108,19 @@ impl Hands {
         answer
     }
 
-    /// Has a worker that its driver knows go on, if that takes no waiting.
-    pub(crate) fn thaw_at_once(&self, id: &WorkerId, kind: DriverKind) -> bool {
+    /// Has a worker that its driver knows go on, if that takes no waiting; `ready` as in [`Driver::thaw_at_once`].
+    pub(crate) fn thaw_at_once(
+        &self,
+        id: &WorkerId,
+        kind: DriverKind,
+        ready: &mut dyn FnMut() -> bool,
+    ) -> bool {
         let Some(driver) = self.drivers.0.get(&kind) else { return false };
-        if !self.adopted().contains(id) || self.crash.dies_at(CrashPoint::BeforeCall("head-start")) {
+        if !self.adopted().contains(id) {
             return false;
         }
-        let is_done = driver.thaw_at_once(id);
-        is_done && !self.crash.dies_at(CrashPoint::AfterCall("head-start"))
+        let mut ready = || ready() && !self.crash.dies_at(CrashPoint::BeforeCall("head-start"));
+        driver.thaw_at_once(id, &mut ready) && !self.crash.dies_at(CrashPoint::AfterCall("head-start"))
     }
 
     fn find(&self, spec: &WorkerSpec) -> Result<Arc<dyn Driver>, Error> {

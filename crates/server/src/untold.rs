@@ -12,7 +12,7 @@
 
 mod notes;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -35,16 +35,23 @@ use crate::spec::WorkerSpec;
 #[derive(Debug, Default)]
 pub(crate) struct Untold {
     edges: Arc<Mutex<Edges>>,
-    believed: Mutex<HashMap<WorkerId, Believed>>,
+    /// A lock of its own, which nobody waits for: `None` in it if nobody gets a head start, because nothing would be left
+    /// of it if we were killed.
+    notes: Mutex<Option<Notes>>,
 }
 
 #[derive(Debug, Default)]
 struct Edges {
     pending: HashMap<WorkerId, Pending>,
+    believed: HashMap<WorkerId, Believed>,
     /// Workers whose rows are open, and how many times.
     open: HashMap<WorkerId, usize>,
-    /// `None`: nobody gets a head start, because nothing would be left of it if we were killed.
-    notes: Option<Notes>,
+    /// How many rows have been opened, and policies changed: the order of commits, because a row is opened under its lock.
+    count: u64,
+    /// The count when the policy was last changed.
+    policy_at: u64,
+    /// When the disk was slow, nobody waits for it again before then.
+    rests_until: Option<Timestamp>,
 }
 
 /// The latest edge of a door's count that the store does not know.
@@ -64,11 +71,21 @@ pub(crate) struct Pending {
 pub(crate) struct Open {
     edges: Arc<Mutex<Edges>>,
     worker: WorkerId,
+    /// Its place in the order of commits.
+    number: u64,
+    /// Something is to be committed, and whether it was is not known yet.
+    pub(crate) is_in_doubt: bool,
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
-        let mut edges = lock(&self.edges);
+        let edges = &mut *lock(&self.edges);
+        if self.is_in_doubt
+            && let Some(believed) = edges.believed.get_mut(&self.worker)
+        {
+            // It may have been changed, or not: until it is looked at again, nobody gets a head start on it.
+            believed.is_thawed_by_a_visit = false;
+        }
         if let Some(times) = edges.open.get_mut(&self.worker) {
             *times -= 1;
             if *times == 0 {
@@ -86,13 +103,10 @@ pub(crate) struct Believed {
     pub(crate) terms: Terms,
     /// Whether a thaw is what the rules would answer somebody with who comes now.
     is_thawed_by_a_visit: bool,
-}
-
-impl Believed {
-    fn new(worker: &Worker, spec: &WorkerSpec, terms: Terms, now: Timestamp) -> Self {
-        let is_thawed_by_a_visit = is_thawed_by_a_visit(worker, now);
-        Self { worker: worker.clone(), spec: spec.clone(), terms, is_thawed_by_a_visit }
-    }
+    /// Its row was opened then, for the last time so far.
+    opened_at: u64,
+    /// What is believed is of then.
+    as_of: u64,
 }
 
 /// Asked when a worker is brought up to date and not when somebody comes, who would wait for the answer.
@@ -107,56 +121,77 @@ fn is_thawed_by_a_visit(worker: &Worker, now: Timestamp) -> bool {
 #[derive(Debug)]
 pub(crate) struct Ahead {
     pub(crate) pending: Pending,
-    pub(crate) driver: DriverKind,
     pub(crate) standing: Standing,
 }
 
 impl Untold {
     /// Has head starts noted in a file; what a former life left in it.
-    pub(crate) fn note_in(&self, path: &Path) -> io::Result<Vec<(WorkerId, Generation)>> {
+    pub(crate) fn note_in(&self, path: &Path) -> io::Result<BTreeMap<WorkerId, Generation>> {
         let (notes, left) = Notes::open(path)?;
-        lock(&self.edges).notes = Some(notes);
+        *lock(&self.notes) = Some(notes);
         Ok(left)
     }
 
     /// What a former life left has been dealt with.
     pub(crate) fn forget_former(&self) {
-        let mut edges = lock(&self.edges);
-        if edges.pending.is_empty()
-            && let Some(notes) = &mut edges.notes
-        {
+        if let Some(notes) = &mut *lock(&self.notes) {
             notes.clear();
         }
+    }
+
+    /// The driver by which a visit thaws a worker, as far as is known without waiting.
+    pub(crate) fn driver_of(&self, worker: &WorkerId, at: Timestamp) -> Option<DriverKind> {
+        let edges = lock(&self.edges);
+        let believed = edges.believed.get(worker).filter(|believed| believed.is_thawed_by_a_visit)?;
+        edges.rests_until.is_none_or(|until| at >= until).then_some(believed.worker.driver)
+    }
+
+    /// The disk kept somebody waiting.
+    pub(crate) fn rest_until(&self, until: Timestamp) {
+        lock(&self.edges).rests_until = Some(until);
     }
 
     /// Gives whoever has come a head start, if a thaw is what the rules would answer them with: from here on they
     /// are counted, and it is noted. `None`: everything takes its ordinary course.
     pub(crate) fn go_ahead(&self, worker: &WorkerId, edge: Edge, at: Timestamp) -> Option<Ahead> {
-        let edges = &mut *lock(&self.edges);
-        if edges.open.contains_key(worker) || edges.pending.contains_key(worker) {
-            return None;
-        }
-        // Under the other lock too: what is believed is brought up to date before a row is closed again.
-        let known = lock(&self.believed);
-        let believed = known.get(worker).filter(|believed| believed.is_thawed_by_a_visit)?;
-        edges.notes.as_mut()?.add(worker, believed.worker.generation).ok()?;
-        let pending = Pending { edge, at, has_woken: true, is_ahead: true };
-        edges.pending.insert(worker.clone(), pending);
-        // Not that it is awake: that is for the books to say.
-        let standing = Standing {
-            is_awake: false,
-            boot: believed.worker.boot.clone(),
-            connection_idle: believed.terms.connection_idle,
+        // Not waited for: one that is in use may be waiting for the disk.
+        let mut notes = self.notes.try_lock().ok()?;
+        let (pending, generation, standing) = {
+            let edges = &mut *lock(&self.edges);
+            if edges.open.contains_key(worker) || edges.pending.contains_key(worker) {
+                return None;
+            }
+            let believed = edges.believed.get(worker).filter(|believed| believed.is_thawed_by_a_visit)?;
+            // Not that it is awake: that is for the books to say.
+            let standing = Standing {
+                is_awake: false,
+                boot: believed.worker.boot.clone(),
+                connection_idle: believed.terms.connection_idle,
+            };
+            let pending = Pending { edge, at, has_woken: true, is_ahead: true };
+            edges.pending.insert(worker.clone(), pending);
+            (pending, believed.worker.generation, standing)
         };
-        Some(Ahead { pending, driver: believed.worker.driver, standing })
+        // Whoever opens the row meanwhile asks for the worker, which is right in any case.
+        if notes.as_mut().is_some_and(|notes| notes.add(worker, generation)) {
+            return Some(Ahead { pending, standing });
+        }
+        drop(notes);
+        self.told(worker, pending);
+        None
     }
 
     /// A worker's row is open to be changed. With what has to be written down first.
     pub(crate) fn open(&self, worker: &WorkerId) -> (Open, Option<Pending>) {
-        let mut edges = lock(&self.edges);
+        let edges = &mut *lock(&self.edges);
+        edges.count += 1;
+        let number = edges.count;
         *edges.open.entry(worker.clone()).or_default() += 1;
+        if let Some(believed) = edges.believed.get_mut(worker) {
+            believed.opened_at = number;
+        }
         let ahead = edges.pending.get(worker).copied().filter(|pending| pending.is_ahead);
-        (Open { edges: Arc::clone(&self.edges), worker: worker.clone() }, ahead)
+        (Open { edges: Arc::clone(&self.edges), worker: worker.clone(), number, is_in_doubt: false }, ahead)
     }
 
     /// An edge could not be told.
@@ -177,12 +212,18 @@ impl Untold {
 
     /// The store knows of it, or nothing came of it; unless another edge has come since.
     pub(crate) fn told(&self, worker: &WorkerId, told: Pending) {
-        let edges = &mut *lock(&self.edges);
-        if edges.pending.get(worker) == Some(&told) {
-            edges.pending.remove(worker);
-        }
-        if edges.pending.is_empty()
-            && let Some(notes) = &mut edges.notes
+        let is_all = {
+            let edges = &mut lock(&self.edges).pending;
+            if edges.get(worker) == Some(&told) {
+                edges.remove(worker);
+            }
+            edges.is_empty()
+        };
+        // One that somebody writes into just now is not for us to empty.
+        if is_all
+            && let Ok(mut notes) = self.notes.try_lock()
+            && let Some(notes) = &mut *notes
+            && lock(&self.edges).pending.is_empty()
         {
             notes.rest();
         }
@@ -205,47 +246,73 @@ impl Untold {
         lock(&self.edges).pending.iter().map(|(worker, pending)| (worker.clone(), *pending)).collect()
     }
 
-    /// A worker was read from the store.
-    pub(crate) fn believe(&self, worker: &Worker, spec: &WorkerSpec, terms: Terms, now: Timestamp) {
+    /// How far the order of commits has come: to be asked before a worker is read.
+    pub(crate) fn count(&self) -> u64 {
+        lock(&self.edges).count
+    }
+
+    /// A worker was read from the store, not before `count`.
+    pub(crate) fn believe(
+        &self,
+        worker: &Worker,
+        spec: &WorkerSpec,
+        terms: Terms,
+        count: u64,
+        now: Timestamp,
+    ) {
         if !worker.is_routed {
             return;
         }
-        let mut known = lock(&self.believed);
-        // A check may have read it before a change that has been told of since.
-        if known.get(&worker.id).is_none_or(|known| known.worker.generation <= worker.generation) {
-            known.insert(worker.id.clone(), Believed::new(worker, spec, terms, now));
-        }
+        let edges = &mut *lock(&self.edges);
+        let is_current = match edges.believed.get(&worker.id) {
+            // Its row was opened since: whoever did that tells what came of it.
+            Some(known) if known.opened_at > count => return,
+            Some(_) => edges.policy_at <= count,
+            // Whose row was opened meanwhile nobody has kept.
+            None => edges.count == count,
+        };
+        let is_thawed_by_a_visit = is_current && is_thawed_by_a_visit(worker, now);
+        let believed = Believed {
+            worker: worker.clone(),
+            spec: spec.clone(),
+            terms,
+            is_thawed_by_a_visit,
+            opened_at: count,
+            as_of: count,
+        };
+        edges.believed.insert(worker.id.clone(), believed);
     }
 
-    /// A worker was changed in the store.
-    pub(crate) fn know(&self, worker: &Worker, now: Timestamp) {
-        if let Some(believed) = lock(&self.believed).get_mut(&worker.id) {
+    /// A worker was changed in the store. Those who changed it may come here in another order than they did that.
+    pub(crate) fn know(&self, worker: &Worker, open: &mut Open, now: Timestamp) {
+        open.is_in_doubt = false;
+        let edges = &mut *lock(&self.edges);
+        let is_of_this_policy = edges.policy_at < open.number;
+        if let Some(believed) = edges.believed.get_mut(&worker.id).filter(|known| known.as_of < open.number) {
             believed.worker.clone_from(worker);
-            believed.is_thawed_by_a_visit = is_thawed_by_a_visit(worker, now);
-        }
-    }
-
-    /// It may have been changed, or not: until it is looked at again, nobody gets a head start on it.
-    pub(crate) fn doubt(&self, worker: &WorkerId) {
-        if let Some(believed) = lock(&self.believed).get_mut(worker) {
-            believed.is_thawed_by_a_visit = false;
+            believed.as_of = open.number;
+            believed.is_thawed_by_a_visit = is_of_this_policy && is_thawed_by_a_visit(worker, now);
         }
     }
 
     /// The policy was changed: until a worker is looked at again, nobody knows what it says of it.
     pub(crate) fn policy_changed(&self) {
-        for believed in lock(&self.believed).values_mut() {
+        let edges = &mut *lock(&self.edges);
+        edges.count += 1;
+        edges.policy_at = edges.count;
+        for believed in edges.believed.values_mut() {
             believed.is_thawed_by_a_visit = false;
         }
     }
 
     pub(crate) fn believed(&self, worker: &WorkerId) -> Option<Believed> {
-        lock(&self.believed).get(worker).cloned()
+        lock(&self.edges).believed.get(worker).cloned()
     }
 
     /// It is off the books.
     pub(crate) fn forget(&self, worker: &WorkerId) {
-        lock(&self.edges).pending.remove(worker);
-        lock(&self.believed).remove(worker);
+        let edges = &mut *lock(&self.edges);
+        edges.pending.remove(worker);
+        edges.believed.remove(worker);
     }
 }

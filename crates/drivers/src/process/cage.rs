@@ -162,15 +162,18 @@ impl Cage {
         if self.is_halted(main)? { self.signal(main, Signal::CONT) } else { Ok(()) }
     }
 
-    /// Asks for a thaw where that is one word to the kernel. False: it is more than that, and was not done.
-    pub(crate) fn thaw_in_a_word(&self) -> io::Result<bool> {
+    /// Whether a thaw is one word to the kernel: without a cgroup, each process would have to be looked for.
+    pub(crate) const fn takes_a_word(&self) -> bool {
+        matches!(self, Cage::V2 { .. } | Cage::V1 { .. })
+    }
+
+    /// Says that word.
+    pub(crate) fn say_thaw(&self) -> io::Result<()> {
         match self {
-            Cage::V2 { path } => thaw_v2(path)?,
-            Cage::V1 { path, .. } => thaw_v1(path)?,
-            // Each process would have to be looked for.
-            Cage::Signals => return Ok(false),
+            Cage::V2 { path } => thaw_v2(path),
+            Cage::V1 { path, .. } => thaw_v1(path),
+            Cage::Signals => Err(io::ErrorKind::Unsupported.into()),
         }
-        Ok(true)
     }
 
     /// Whether every process of it is stopped by a signal: by hand, where we freeze by cgroup.

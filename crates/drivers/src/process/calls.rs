@@ -75,10 +75,10 @@ impl Driver for ProcessDriver {
         }))
     }
 
-    fn thaw_at_once(&self, worker: &WorkerId) -> bool {
+    fn thaw_at_once(&self, worker: &WorkerId, ready: &mut dyn FnMut() -> bool) -> bool {
         let Ok(entry) = self.entry(worker) else { return false };
         let Ok(_turn) = entry.acting.try_lock() else { return false };
-        freeze::thaw_at_once(&self.inside, &entry)
+        freeze::thaw_at_once(&self.inside, &entry, ready)
     }
 
     fn start<'a>(&'a self, worker: &'a WorkerId, within: Duration) -> Answer<'a, Acted> {

@@ -94,10 +94,12 @@ pub(super) async fn thaw(inside: &Inside, entry: &Arc<Entry>) -> Result<Acted, E
 }
 
 /// Says the word, if one word will do.
-pub(super) fn thaw_at_once(inside: &Inside, entry: &Entry) -> bool {
+pub(super) fn thaw_at_once(inside: &Inside, entry: &Entry, ready: &mut dyn FnMut() -> bool) -> bool {
     // What ended meanwhile, or was never ours, is for somebody with more time.
-    entry.is_alive(inside.now())
-        && entry.whereabouts().is_some_and(|(_, cage)| cage.thaw_in_a_word().unwrap_or(false))
+    if !entry.is_alive(inside.now()) {
+        return false;
+    }
+    entry.whereabouts().is_some_and(|(_, cage)| cage.takes_a_word() && ready() && cage.say_thaw().is_ok())
 }
 
 /// If it cannot be written down the worker runs nevertheless; the mark is put right by the next note.

@@ -495,3 +495,52 @@ proptest! {
         prop_assert!(!world.is_held, "it is held for nobody: {:?}", world.gate);
     }
 }
+
+#[test]
+fn whoever_was_counted_before_a_refusal_is_taken_off_the_books() {
+    let mut gate = Gate::new(TERMS);
+    gate.arrive(visitor(1), at(0));
+    gate.told(EdgeCause::Came, Ok(standing(true)), at(1));
+    gate.proved(&[target(1)], at(1));
+    // A person puts it to sleep over the one who is in, and somebody comes who may not undo that.
+    gate.slept(Slept::Falling { since: at(2) }, at(2));
+    gate.arrive(visitor(2), at(3));
+    let decided = gate.told(EdgeCause::Came, Err(not_allowed()), at(4));
+    assert_eq!(decided.flow, Some(Flow::Cut));
+    assert_eq!(step(&mut gate, 4), Step::Tell { count: 0, cause: EdgeCause::Left });
+    gate.told(EdgeCause::Left, Ok(standing(false)), at(5));
+    assert_eq!(step(&mut gate, 5), Step::Rest);
+}
+
+#[test]
+fn the_first_to_come_to_what_has_answered_in_this_run_may_go_ahead_and_is_still_told() {
+    let mut gate = Gate::new(TERMS);
+    gate.arrive(visitor(1), at(0));
+    gate.told(EdgeCause::Came, Ok(standing(true)), at(1));
+    let decided = gate.proved(&[target(1)], at(1));
+    gate.leave(decided.round, EdgeCause::Left, at(2));
+    gate.slept(Slept::Falling { since: at(3) }, at(3));
+    assert_eq!(step(&mut gate, 3), Step::Tell { count: 0, cause: EdgeCause::Left });
+    gate.told(EdgeCause::Left, Ok(standing(false)), at(4));
+
+    let Arrival::Wait { ticket, is_news: true, .. } = gate.arrive(visitor(2), at(9)) else {
+        panic!("they wait")
+    };
+    assert!(gate.may_go_ahead(ticket));
+    let other = BootId::new("another run");
+    assert!(gate.go_ahead(ticket, Some(&other)).is_none(), "it has not answered in that run");
+    let same = standing(true).boot;
+    let (who, round) = gate.go_ahead(ticket, same.as_ref()).unwrap();
+    assert_eq!(who, 2);
+    assert_eq!(
+        step(&mut gate, 9),
+        Step::Tell { count: 1, cause: EdgeCause::Came },
+        "the edge is told as ever"
+    );
+    // Whoever comes meanwhile waits for that.
+    let Arrival::Wait { ticket, .. } = gate.arrive(visitor(3), at(9)) else { panic!("they wait") };
+    assert!(!gate.may_go_ahead(ticket), "only the first");
+    gate.told(EdgeCause::Came, Ok(standing(false)), at(10));
+    assert_eq!(gate.woken(Ok(same), at(11)).pass, [3]);
+    assert!(!gate.leave(round, EdgeCause::Left, at(12)), "one is left");
+}

@@ -20,12 +20,17 @@ const LATE_BY: Duration = Duration::from_millis(1);
 /// a pump that has fallen asleep needs as long again to be woken.
 const LOOKS_FOR: Duration = Duration::from_micros(300);
 
+/// And how often: the clock may stand still while it is put right.
+const LOOKS: u32 = 500;
+
 /// A door whose keeper is to come.
 #[derive(Debug)]
 pub(super) struct Late {
     key: Key,
     door: Arc<Door>,
     since: Timestamp,
+    /// How many rounds it has been late for.
+    rounds: u32,
     is_answered: bool,
 }
 
@@ -40,7 +45,7 @@ pub(super) enum Patience {
 impl Pump {
     /// Somebody got a head start.
     pub(super) fn be_late(&mut self, key: Key, door: Arc<Door>) {
-        self.late.push(Late { key, door, since: self.now, is_answered: false });
+        self.late.push(Late { key, door, since: self.now, rounds: 0, is_answered: false });
     }
 
     /// A worker stirred.
@@ -55,8 +60,10 @@ impl Pump {
     /// Has the keepers come of those who have been served or have waited long enough.
     pub(super) fn catch_up(&mut self) {
         let (now, conns) = (self.now, &mut self.conns);
-        self.late.retain(|late| {
-            let waits = !late.is_answered && now.since(late.since) < LATE_BY && conns.of(late.key).is_some();
+        self.late.retain_mut(|late| {
+            late.rounds += 1;
+            let is_due = now.since(late.since) >= LATE_BY || late.rounds > LOOKS + 1;
+            let waits = !late.is_answered && !is_due && conns.of(late.key).is_some();
             if !waits {
                 late.door.poke();
             }
@@ -73,7 +80,7 @@ impl Pump {
     pub(super) fn patience(&self) -> Patience {
         match self.late.as_slice() {
             [] => Patience::Long,
-            [late] if self.now.since(late.since) < LOOKS_FOR => Patience::None,
+            [late] if self.now.since(late.since) < LOOKS_FOR && late.rounds < LOOKS => Patience::None,
             [first, ..] => Patience::Until(first.since + LATE_BY),
         }
     }

@@ -26,6 +26,10 @@ const STORE_WITHIN: Duration = Duration::from_secs(3);
 /// How long a thaw or a start without the store may take.
 const WAKE_WITHIN: Duration = Duration::from_secs(20);
 
+/// How long a head start may take before somebody else's disk is in the way, and for how long there is none then.
+const SLOW: Duration = Duration::from_millis(2);
+const RESTS_FOR: Duration = Duration::from_secs(10);
+
 impl Fleet {
     /// Tells the store of an edge, and of what it was not told before.
     pub(super) async fn tell(&self, id: &WorkerId, edge: Edge) -> Result<(Worker, Terms), ControlError> {
@@ -139,12 +143,25 @@ impl Shared {
         if self.cannot_write() {
             return None;
         }
-        let ahead = self.untold.go_ahead(id, edge, self.clock.now())?;
-        if self.hands.thaw_at_once(id, ahead.driver) {
-            return Some(ahead.standing);
+        let at = self.clock.now();
+        let driver = self.untold.driver_of(id, at)?;
+        let mut ahead = None;
+        // Noted when there is nothing left but to say the word: whom nobody thaws leaves no note.
+        let is_thawed = self.hands.thaw_at_once(id, driver, &mut || {
+            ahead = self.untold.go_ahead(id, edge, at);
+            ahead.is_some()
+        });
+        let took = self.clock.now().since(at);
+        if took > SLOW {
+            // A pump has other things to do than to wait for a disk.
+            self.untold.rest_until(at + took + RESTS_FOR);
         }
-        self.untold.told(id, ahead.pending);
-        None
+        let ahead = ahead?;
+        if !is_thawed {
+            self.untold.told(id, ahead.pending);
+            return None;
+        }
+        Some(ahead.standing)
     }
 
     /// The worker as it was last known, if a connection may wake it as such. `why` there is no store to ask.
@@ -158,9 +175,17 @@ impl Shared {
     /// Tells the store what the doors could not.
     pub(crate) async fn tell_edges(self: &Arc<Self>) -> Result<(), StoreError> {
         for (worker, pending) in self.untold.all() {
+            // Its door has told it meanwhile.
+            if self.untold.get(&worker) != Some(pending) {
+                continue;
+            }
             let edge = pending.edge;
             match self.edge(&worker, edge, edge.cause == EdgeCause::Came || pending.has_woken).await {
-                Err(ControlError::Unavailable(error)) => return Err(error),
+                Err(ControlError::Unavailable(error)) if error.is_outage() => return Err(error),
+                // It concerns this one, and nobody else waits for it.
+                Err(ControlError::Unavailable(error)) => {
+                    tracing::warn!(%worker, %error, "that somebody is connected cannot be written down");
+                }
                 // What may not be woken now was allowed to be by what was believed: the next look finds it.
                 Ok(_) | Err(_) => self.untold.told(&worker, pending),
             }

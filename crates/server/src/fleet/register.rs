@@ -137,13 +137,15 @@ impl Fleet {
     /// would ever wake it.
     pub async fn remove(&self, id: &WorkerId, by: &str) -> Result<(), ControlError> {
         let (worker, shared, by) = (id.clone(), Arc::clone(&self.0), by.to_owned());
-        let spec = self
+        let (spec, open) = self
             .0
             .db
             .tx("remove", Lane::Ordinary, move |tx| {
                 let now = shared.clock.now();
                 let locked =
                     tx.lock_worker(&worker)?.ok_or_else(|| ControlError::NotFound(worker.clone()))?;
+                // Until it is forgotten nobody gets a head start on it.
+                let (open, _) = shared.untold.open(&worker);
                 let spec = locked.record().spec.clone();
                 match locked.remove(now)? {
                     Removal::Removed => {}
@@ -158,7 +160,7 @@ impl Fleet {
                     kind: "worker.removed".to_owned(),
                     doc: json!({ "by": by }),
                 });
-                Ok(spec)
+                Ok((spec, open))
             })
             .await?;
         if let Ok(spec) = serde_json::from_value::<WorkerSpec>(spec) {
@@ -167,6 +169,7 @@ impl Fleet {
         }
         self.0.meters.forget(id);
         self.0.untold.forget(id);
+        drop(open);
         self.0.doubts.forget(id);
         self.0.gone.note(id, None);
         self.0.notices.worker_changed(id);

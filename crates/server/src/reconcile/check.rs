@@ -104,13 +104,14 @@ impl Shared {
         let began_at = self.clock.now();
         let (shared, id) = (Arc::clone(self), claimed.worker.clone());
         let load = move |view: &View<'_>| Picture::load(view, &shared.policies, &id, began_at);
+        let count = self.untold.count();
         let picture = self.db.glance(load).await?;
         let Some(mut picture) = picture else { return Ok(None) };
         self.metrics.count(|counted| counted.checks += 1);
         let spec: WorkerSpec = serde_json::from_value(picture.record.spec.clone())
             .map_err(|error| ControlError::invalid("spec", error.to_string()))?;
         let terms = Terms { connection_idle: picture.resolved.policy.connection_idle };
-        self.untold.believe(&picture.worker, &spec, terms, began_at);
+        self.untold.believe(&picture.worker, &spec, terms, count, began_at);
         match picture.worker.status.kind() {
             StatusKind::Pausing | StatusKind::Waking | StatusKind::Stopping | StatusKind::Terminating => {
                 return self.check_transition(claimed, &picture, &spec).await;

@@ -14,7 +14,7 @@ use drowse_core::Timestamp;
 use drowse_core::event::Event;
 use drowse_core::id::WorkerId;
 use drowse_core::status::{StatusKind, WakeCause};
-use drowse_store::{Lane, Store, StoreError};
+use drowse_store::{Lane, Store, StoreError, WorkerRecord};
 
 use crate::fleet::{ControlError, Fleet};
 use crate::shared::Shared;
@@ -81,6 +81,13 @@ impl Shared {
             }
         };
         for (id, generation) in left {
+            let worker = id.clone();
+            let known = self.db.read(move |view| view.worker(&worker)).await;
+            // Mostly that was written down long ago.
+            let is_old = |record: &WorkerRecord| record.without_terms().generation != generation;
+            if matches!(&known, Ok(record) if record.as_ref().is_none_or(is_old)) {
+                continue;
+            }
             let wanted = self.change("head-start", Lane::Wake, &id, move |change| {
                 if change.worker().generation == generation {
                     change.apply(&Event::WakeRequested { cause: WakeCause::Connection })?;

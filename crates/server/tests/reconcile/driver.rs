@@ -72,8 +72,8 @@ impl Driver for Scripted {
         self.sim.thaw(worker, within)
     }
 
-    fn thaw_at_once(&self, worker: &WorkerId) -> bool {
-        self.sim.thaw_at_once(worker)
+    fn thaw_at_once(&self, worker: &WorkerId, ready: &mut dyn FnMut() -> bool) -> bool {
+        self.sim.thaw_at_once(worker, ready)
     }
 
     fn start<'a>(&'a self, worker: &'a WorkerId, within: Duration) -> Answer<'a, Acted> {
