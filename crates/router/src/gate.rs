@@ -91,6 +91,7 @@ impl Again {
     }
 }
 
+#[expect(clippy::struct_excessive_bools, reason = "each is what somebody else last said, in any state")]
 #[derive(Debug)]
 pub(crate) struct Gate<W> {
     terms: Terms,
