@@ -32,6 +32,9 @@ use crate::fleet::Terms;
 use crate::shared::lock;
 use crate::spec::WorkerSpec;
 
+/// How often somebody asks for the notes before they go without.
+const TRIES: usize = 50;
+
 #[derive(Debug, Default)]
 pub(crate) struct Untold {
     edges: Arc<Mutex<Edges>>,
@@ -154,8 +157,14 @@ impl Untold {
     /// Gives whoever has come a head start, if a thaw is what the rules would answer them with: from here on they
     /// are counted, and it is noted. `None`: everything takes its ordinary course.
     pub(crate) fn go_ahead(&self, worker: &WorkerId, edge: Edge, at: Timestamp) -> Option<Ahead> {
-        // Not waited for: one that is in use may be waiting for the disk.
-        let mut notes = self.notes.try_lock().ok()?;
+        // Not waited for: whoever has it may be waiting for the disk. A note takes microseconds otherwise.
+        let mut notes = (0..TRIES).find_map(|_| {
+            let notes = self.notes.try_lock().ok();
+            if notes.is_none() {
+                std::thread::yield_now();
+            }
+            notes
+        })?;
         let (pending, generation, standing) = {
             let edges = &mut *lock(&self.edges);
             if edges.open.contains_key(worker) || edges.pending.contains_key(worker) {

@@ -26,9 +26,10 @@ const STORE_WITHIN: Duration = Duration::from_secs(3);
 /// How long a thaw or a start without the store may take.
 const WAKE_WITHIN: Duration = Duration::from_secs(20);
 
-/// How long a head start may take before somebody else's disk is in the way, and for how long there is none then.
-const SLOW: Duration = Duration::from_millis(2);
-const RESTS_FOR: Duration = Duration::from_secs(10);
+/// How long a note may take before the disk is in everybody's way, and for how long there are no head starts then. A
+/// thread that others push aside takes some milliseconds, too.
+const SLOW: Duration = Duration::from_millis(20);
+const RESTS_FOR: Duration = Duration::from_secs(2);
 
 impl Fleet {
     /// Tells the store of an edge, and of what it was not told before.
@@ -143,19 +144,19 @@ impl Shared {
         if self.cannot_write() {
             return None;
         }
-        let at = self.clock.now();
-        let driver = self.untold.driver_of(id, at)?;
+        let driver = self.untold.driver_of(id, self.clock.now())?;
         let mut ahead = None;
         // Noted when there is nothing left but to say the word: whom nobody thaws leaves no note.
         let is_thawed = self.hands.thaw_at_once(id, driver, &mut || {
+            let at = self.clock.now();
             ahead = self.untold.go_ahead(id, edge, at);
+            let noted_at = self.clock.now();
+            if noted_at.since(at) > SLOW {
+                // A pump has other things to do than to wait for a disk.
+                self.untold.rest_until(noted_at + RESTS_FOR);
+            }
             ahead.is_some()
         });
-        let took = self.clock.now().since(at);
-        if took > SLOW {
-            // A pump has other things to do than to wait for a disk.
-            self.untold.rest_until(at + took + RESTS_FOR);
-        }
         let ahead = ahead?;
         if !is_thawed {
             self.untold.told(id, ahead.pending);
