@@ -25,6 +25,10 @@ const HELD_AT_MOST: usize = 16 << 20;
 /// After so many full buffers in a row it is bulk.
 const BULK_AFTER: u8 = 2;
 
+/// And after so many small ones it is no more. One alone says nothing: whoever is quick finds little, and would go back
+/// to copying for it.
+const TRICKLE_AFTER: u8 = 16;
+
 /// How often somebody is served before others have their turn.
 const TURNS: u32 = 16;
 
@@ -87,6 +91,7 @@ pub(super) struct Way {
     /// Urgent data came: a read may then stop short of what there is.
     pub(super) is_urgent: bool,
     full_reads: u8,
+    small_reads: u8,
 }
 
 /// What a run is told about the rest of the connection.
@@ -274,9 +279,10 @@ impl Way {
         match splice(source, None, &pipe.into, None, PIPE_BYTES, SpliceFlags::NONBLOCK) {
             Ok(0) => self.end = End::Heard,
             Ok(len) => {
-                if len < BUFFER / 4 {
+                self.small_reads = if len < BUFFER / 4 { self.small_reads + 1 } else { 0 };
+                if self.small_reads >= TRICKLE_AFTER {
                     // It has become a trickle, for which a buffer is better.
-                    self.full_reads = 0;
+                    (self.full_reads, self.small_reads) = (0, 0);
                 }
                 self.held = Held::InPipe { pipe, len };
                 return Ok(());
