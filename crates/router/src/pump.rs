@@ -5,7 +5,8 @@
 //! `docs/decisions/0012-the-pump.md` for why it is not a task for each connection.
 //!
 //! What must stay true: not a byte is taken from a client before it has passed the gate; past the validity of the
-//! session not a byte moves; a pump never blocks but in `epoll_wait`.
+//! session not a byte moves; a pump never blocks but in `epoll_wait`, and for the one line that a head start writes to
+//! disk: see `docs/decisions/0013-a-head-start.md`.
 
 mod accept;
 mod conn;
