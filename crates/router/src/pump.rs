@@ -9,7 +9,9 @@
 //! disk: see `docs/decisions/0013-a-head-start.md`.
 
 mod accept;
+mod bulk;
 mod conn;
+mod gather;
 mod late;
 mod mailbox;
 mod pipes;
@@ -40,6 +42,7 @@ use crate::router::{Inside, Now};
 use crate::turned::Turned;
 pub(crate) use conn::Key;
 use conn::{Came, Phase, Side, Watch, Went};
+use gather::Gatherers;
 use late::{Late, Patience};
 pub(crate) use mailbox::{Adopted, Letter, Mailbox, With};
 use slots::{Slots, Token};
@@ -73,6 +76,7 @@ pub(crate) struct Pump {
     kit: Kit,
     /// Connections that could go on.
     busy: Vec<u32>,
+    gatherers: Gatherers,
     late: Vec<Late>,
     /// The time, as of the last return from `epoll_wait`.
     now: Timestamp,
@@ -84,6 +88,7 @@ impl Pump {
     pub(crate) fn new(common: Common, mailbox: Arc<Mailbox>, pumps: usize) -> std::io::Result<Self> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         epoll::add(&epoll, &mailbox.bell, EventData::new_u64(Token::Bell.pack()), EventFlags::IN)?;
+        let gatherers = Gatherers::new(&epoll)?;
         let now = (common.now)();
         Ok(Self {
             common,
@@ -94,6 +99,7 @@ impl Pump {
             conns: Slots::default(),
             kit: Kit::new((PIPES / pumps.max(1)).max(1)),
             busy: Vec::new(),
+            gatherers,
             late: Vec::new(),
             now,
             is_valid: true,
@@ -118,10 +124,11 @@ impl Pump {
             }
             self.now = (self.common.now)();
             self.look_at_validity();
-            let mut has_letters = false;
+            let (mut has_letters, mut is_time_to_look) = (false, false);
             for event in &events {
                 match Token::unpack(event.data.u64()) {
                     Token::Bell => has_letters = true,
+                    Token::Look => is_time_to_look = true,
                     Token::Port(id) => self.accept(id),
                     Token::Conn(slot, side) => self.happened(slot, side, event.flags),
                 }
@@ -131,6 +138,9 @@ impl Pump {
                     conn.is_busy = false;
                     self.go_on(slot);
                 }
+            }
+            if is_time_to_look {
+                self.look_at_gatherers();
             }
             self.catch_up();
             if has_letters && self.read_letters() {
@@ -216,6 +226,9 @@ impl Pump {
             Went::Dropped => return self.call_again(slot),
             Went::Over => return self.close(slot),
         }
+        if conn.waits_for_a_look() {
+            self.gatherers.add(slot);
+        }
         self.watch(slot);
     }
 
@@ -223,15 +236,13 @@ impl Pump {
     fn watch(&mut self, slot: u32) {
         let Some(conn) = self.conns.get_mut(slot) else { return };
         let token = |side| EventData::new_u64(Token::Conn(slot, side).pack());
-        let wants =
-            |is_full: bool, has: Watch| if is_full || has == Watch::InOut { Watch::InOut } else { Watch::In };
-        let wanted = wants(conn.down.is_full, conn.client_watch);
+        let wanted = conn.client_watch.next(conn.down.is_full, conn.up.gathers());
         if conn.client_watch != wanted {
             set_watch(&self.epoll, &conn.client, token(Side::Client), conn.client_watch, wanted);
             conn.client_watch = wanted;
         }
         if let Some(worker) = &conn.worker {
-            let wanted = wants(conn.up.is_full, conn.worker_watch);
+            let wanted = conn.worker_watch.next(conn.up.is_full, conn.down.gathers());
             if conn.worker_watch != wanted {
                 set_watch(&self.epoll, worker, token(Side::Worker), conn.worker_watch, wanted);
                 conn.worker_watch = wanted;

@@ -155,6 +155,34 @@ fn bulk_arrives_whole_both_ways() {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "pauses are what is tried")]
+fn questions_between_bulk_are_answered() {
+    let bench = Bench::new();
+    let door = bench.door("bulk", program(echo));
+    let mut stream = call(&door);
+    let much: Vec<u8> = (0..24_u32 << 20).map(|n| (n ^ (n >> 8) ^ (n >> 16)).to_le_bytes()[0]).collect();
+    for question in 0..3_u8 {
+        // So much that the door does not watch the sockets any more, but looks at them from time to time.
+        let (mut writer, sent) = (stream.try_clone().unwrap(), much.clone());
+        let writing = std::thread::spawn(move || writer.write_all(&sent).unwrap());
+        let mut heard = vec![0; much.len()];
+        stream.read_exact(&mut heard).unwrap();
+        writing.join().unwrap();
+        assert!(heard == much, "the bytes differ");
+        // At once, and after pauses in which it may have stopped to look.
+        for pause in [0, 0, 1, 5, 20] {
+            std::thread::sleep(Duration::from_millis(pause));
+            stream.write_all(&[question]).unwrap();
+            let mut answer = [u8::MAX];
+            stream.read_exact(&mut answer).unwrap();
+            assert_eq!(answer, [question]);
+        }
+    }
+    stream.shutdown(Shutdown::Write).unwrap();
+    ends(&mut stream);
+}
+
+#[test]
 fn a_sleeping_worker_is_woken_once_for_all_who_come_and_nobody_is_lost() {
     let bench = Bench::new();
     let door = bench.door("web", program(echo));

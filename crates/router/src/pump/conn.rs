@@ -101,16 +101,32 @@ pub(super) enum Watch {
     In,
     /// And for room to send.
     InOut,
+    /// Only for that: what comes in is looked for from time to time.
+    Out,
 }
 
 impl Watch {
     /// Changes are told once: a socket that is left alone does not call again and again.
     pub(super) fn flags(self) -> EventFlags {
-        let flags = EventFlags::IN | EventFlags::RDHUP | EventFlags::PRI | EventFlags::ET;
+        let incoming = EventFlags::IN | EventFlags::RDHUP | EventFlags::PRI | EventFlags::ET;
         match self {
             Self::Nothing => EventFlags::empty(),
-            Self::In => flags,
-            Self::InOut => flags | EventFlags::OUT,
+            Self::In => incoming,
+            Self::InOut => incoming | EventFlags::OUT,
+            // Not for urgent data either: the kernel looks for that with every packet, and wakes us to do so.
+            Self::Out => EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET,
+        }
+    }
+
+    /// What it is to be watched for next. Whoever was full once will be again, and to change one's mind is a call to
+    /// the kernel.
+    pub(super) fn next(self, is_full: bool, gathers: bool) -> Self {
+        if gathers {
+            Self::Out
+        } else if is_full || matches!(self, Self::InOut | Self::Out) {
+            Self::InOut
+        } else {
+            Self::In
         }
     }
 }
@@ -200,6 +216,23 @@ impl Conn {
             return Went::Over;
         }
         if up.stopped == Stopped::HasMore || down.stopped == Stopped::HasMore { Went::Busy } else { Went::On }
+    }
+
+    /// Whether a direction carries so much that its source is not watched.
+    pub(super) fn waits_for_a_look(&self) -> bool {
+        self.up.waits_for_a_look() || self.down.waits_for_a_look()
+    }
+
+    /// Such a direction has its turn.
+    pub(super) fn look(&mut self) {
+        self.up.look();
+        self.down.look();
+    }
+
+    /// Nobody will look at it for a while.
+    pub(super) fn watch_sources(&mut self) {
+        self.up.watch_source();
+        self.down.watch_source();
     }
 
     /// Whether there is something that waits to be moved, and somebody who takes it.

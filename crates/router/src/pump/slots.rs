@@ -6,6 +6,8 @@ use super::conn::{Conn, Key, Side};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Token {
     Bell,
+    /// It is time to look at those who are not watched.
+    Look,
     Port(u64),
     Conn(u32, Side),
 }
@@ -16,6 +18,7 @@ impl Token {
     pub(super) fn pack(self) -> u64 {
         match self {
             Self::Bell => u64::MAX,
+            Self::Look => u64::MAX - 1,
             Self::Port(id) => PORT | id,
             Self::Conn(slot, side) => u64::from(slot) << 1 | u64::from(side == Side::Worker),
         }
@@ -24,6 +27,8 @@ impl Token {
     pub(super) fn unpack(packed: u64) -> Self {
         if packed == u64::MAX {
             Self::Bell
+        } else if packed == u64::MAX - 1 {
+            Self::Look
         } else if packed & PORT != 0 {
             Self::Port(packed & !PORT)
         } else {
@@ -103,6 +108,7 @@ mod tests {
     fn a_token_comes_back_as_it_was() {
         for token in [
             Token::Bell,
+            Token::Look,
             Token::Port(0),
             Token::Port(7),
             Token::Conn(0, Side::Client),

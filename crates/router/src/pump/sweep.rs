@@ -72,7 +72,10 @@ impl Pump {
             && let Some(Admitted::Counted(pass)) = conn.admitted.take()
         {
             conn.phase = Phase::Silent;
+            // Its first byte has to be heard.
+            conn.watch_sources();
             pass.leave(EdgeCause::FellSilent, self.now);
+            self.watch(slot);
         }
         EVERY
     }

@@ -11,6 +11,7 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown};
 use rustix::pipe::{SpliceFlags, splice};
 
+use super::bulk::Bulk;
 use super::pipes::{PIPE_BYTES, Pipe, Pipes};
 
 /// How much is read at once.
@@ -21,13 +22,6 @@ const BUFFER_WHEN_FULL: usize = 4 << 10;
 
 /// When so much is held by one pump, less is read at once: with ten thousand slow readers memory stays bounded.
 const HELD_AT_MOST: usize = 16 << 20;
-
-/// After so many full buffers in a row it is bulk.
-const BULK_AFTER: u8 = 2;
-
-/// And after so many small ones it is no more. One alone says nothing: whoever is quick finds little, and would go back
-/// to copying for it.
-const TRICKLE_AFTER: u8 = 16;
 
 /// How often somebody is served before others have their turn.
 const TURNS: u32 = 16;
@@ -90,8 +84,7 @@ pub(super) struct Way {
     pub(super) is_full: bool,
     /// Urgent data came: a read may then stop short of what there is.
     pub(super) is_urgent: bool,
-    full_reads: u8,
-    small_reads: u8,
+    bulk: Bulk,
 }
 
 /// What a run is told about the rest of the connection.
@@ -177,6 +170,34 @@ impl Way {
         !self.is_full && !matches!(self.held, Held::Nothing)
     }
 
+    /// Whether the source is to be looked at from time to time, and not watched.
+    pub(super) fn gathers(&self) -> bool {
+        self.bulk.gathers()
+    }
+
+    /// Whether that is worth it now: what the sink does not take needs no company.
+    pub(super) fn waits_for_a_look(&self) -> bool {
+        self.gathers() && !self.is_full
+    }
+
+    /// If it gathers, it is the source's turn to be looked at.
+    pub(super) fn look(&mut self) {
+        if self.waits_for_a_look() {
+            self.bulk.looks();
+            self.is_readable = true;
+        }
+    }
+
+    /// The source is watched from here on.
+    pub(super) fn watch_source(&mut self) {
+        self.bulk.watches();
+    }
+
+    fn is_exhausted(&mut self) {
+        self.is_readable = false;
+        self.bulk.found_end_of_batch();
+    }
+
     /// Moves what can be moved.
     pub(super) fn run(&mut self, source: &OwnedFd, sink: &OwnedFd, kit: &mut Kit, terms: Terms<'_>) -> Ran {
         let mut ran = Ran::default();
@@ -218,7 +239,7 @@ impl Way {
             if !self.is_readable {
                 return Ok(Stopped::Waits);
             }
-            let is_bulk = self.full_reads >= BULK_AFTER && terms.sent.is_none();
+            let is_bulk = self.bulk.is_bulk() && terms.sent.is_none();
             if let Some(pipe) = is_bulk.then(|| kit.pipes.take()).flatten() {
                 self.read_into_pipe(source, pipe, kit)?;
             } else {
@@ -279,15 +300,15 @@ impl Way {
         match splice(source, None, &pipe.into, None, PIPE_BYTES, SpliceFlags::NONBLOCK) {
             Ok(0) => self.end = End::Heard,
             Ok(len) => {
-                self.small_reads = if len < BUFFER / 4 { self.small_reads + 1 } else { 0 };
-                if self.small_reads >= TRICKLE_AFTER {
-                    // It has become a trickle, for which a buffer is better.
-                    (self.full_reads, self.small_reads) = (0, 0);
+                self.bulk.found_batch(len, len < BUFFER / 4);
+                if self.gathers() && len < PIPE_BYTES / 4 {
+                    // What came meanwhile is for the next look: whoever stays finds little again and again.
+                    self.is_readable = false;
                 }
                 self.held = Held::InPipe { pipe, len };
                 return Ok(());
             }
-            Err(Errno::AGAIN) => self.is_readable = false,
+            Err(Errno::AGAIN) => self.is_exhausted(),
             Err(_) => {
                 kit.pipes.give_back(pipe);
                 return Err(Failed::Source);
@@ -313,15 +334,15 @@ impl Way {
             }
             Ok((read, _)) => read,
             Err(Errno::AGAIN) => {
-                self.is_readable = false;
+                self.is_exhausted();
                 return Ok(0);
             }
             Err(_) => return Err(Failed::Source),
         };
         if read == size {
-            self.full_reads = self.full_reads.saturating_add(1);
+            self.bulk.filled_buffer();
         } else if !self.is_urgent {
-            self.full_reads = 0;
+            self.bulk.found_little();
             // Less than asked for: there is no more. If the end had been announced before this read, then what
             // was read is all there will ever be, and the end need not be read by itself.
             self.is_readable = false;
