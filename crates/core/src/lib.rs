@@ -25,6 +25,7 @@ pub mod journal;
 pub mod lease;
 pub mod liveness;
 pub mod machine;
+pub mod plain;
 pub mod policy;
 pub mod reason;
 pub mod refusal;

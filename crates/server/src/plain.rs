@@ -5,9 +5,9 @@ const LONGEST: usize = 500;
 
 /// Without anything that moves a cursor or begins a line, and no longer than anybody reads.
 pub(crate) fn plain(text: &str) -> String {
-    let mut plain: String =
-        text.chars().take(LONGEST).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
-    if text.chars().nth(LONGEST).is_some() {
+    let short = text.char_indices().nth(LONGEST).map_or(text, |(end, _)| &text[..end]);
+    let mut plain = drowse_core::plain::line(short);
+    if short.len() < text.len() {
         plain.push('…');
     }
     plain
@@ -20,7 +20,7 @@ mod tests {
     #[test]
     fn what_others_say_fits_into_a_line() {
         assert_eq!(plain("a label: \"b\""), "a label: \"b\"");
-        assert_eq!(plain("one\ntwo\u{1b}[2J\u{9b}"), "one\u{fffd}two\u{fffd}[2J\u{fffd}");
+        assert_eq!(plain("one\ntwo\u{1b}[2J\u{9b}"), "one two\u{fffd}[2J\u{fffd}");
         assert_eq!(plain(&"é".repeat(500)), "é".repeat(500));
         assert_eq!(plain(&"é".repeat(501)), format!("{}…", "é".repeat(500)));
     }

@@ -13,6 +13,7 @@ use core::time::Duration;
 use serde::{Serialize, Serializer};
 
 use super::key::need_codes;
+use crate::plain::is_plain;
 use crate::reason::{IdlePolicy, PauseReason, PauseReasons, SleepMode};
 use crate::schedule::Schedule;
 use crate::signal::Need;
@@ -70,7 +71,9 @@ impl Kind {
             }
             Kind::Size => "a size such as \"1MiB\"".to_string(),
             Kind::Number => "a number".to_string(),
-            Kind::Text => "a text".to_string(),
+            Kind::Text => {
+                format!("a text of at most {LONGEST_TEXT} characters, none of them a control character")
+            }
             Kind::Command => "a program and its arguments such as [\"sync\", \"-f\"]".to_string(),
             Kind::Sleep => one_of(&SleepMode::ALL.map(SleepMode::code)),
             Kind::IdlePolicy => one_of(&IdlePolicy::ALL.map(IdlePolicy::code)),
@@ -126,7 +129,10 @@ impl Raw {
             Raw::Bool(flag) => format!("{flag}").into(),
             Raw::Integer(number) => format!("the number {number}").into(),
             Raw::Float(number) => format!("the number {number}").into(),
-            Raw::Text(text) => format!("{text:?}").into(),
+            Raw::Text(text) => match text.char_indices().nth(SHOWN_OF_TEXT) {
+                Some((end, _)) => format!("{:?} and so on", &text[..end]).into(),
+                None => format!("{text:?}").into(),
+            },
             Raw::List(_) => "a list".into(),
             Raw::Schedule(_) | Raw::Table => "a table".into(),
         }
@@ -168,6 +174,10 @@ pub enum Value {
 
 /// The word for "no limit".
 const NEVER: &str = "never";
+/// Longer than any path that somebody writes, and short enough to be shown. Labels can set it.
+const LONGEST_TEXT: usize = 1024;
+/// How much of a text is shown when it is refused.
+const SHOWN_OF_TEXT: usize = 80;
 /// A shorter recurrence would be a busy loop.
 const SHORTEST_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -225,7 +235,14 @@ impl Value {
             #[expect(clippy::cast_precision_loss, reason = "a threshold beyond 2^53 is no threshold")]
             (Kind::Number, Raw::Integer(number)) => Ok(Value::Number(*number as f64)),
             (Kind::Number, Raw::Float(number)) if number.is_finite() => Ok(Value::Number(*number)),
-            (Kind::Text, Raw::Text(text)) => Ok(Value::Text(text.clone())),
+            (Kind::Text, Raw::Text(text)) => {
+                let is_short = text.chars().nth(LONGEST_TEXT).is_none();
+                if is_short && text.chars().all(is_plain) {
+                    Ok(Value::Text(text.clone()))
+                } else {
+                    Err(wrong())
+                }
+            }
             (Kind::Command, Raw::List(list)) if !list.is_empty() => list
                 .iter()
                 .map(|word| word.as_text().map(ToString::to_string).ok_or_else(wrong))
@@ -390,6 +407,22 @@ mod tests {
         );
         assert!(Value::read(Kind::IdlePolicy, &text("")).is_err());
         assert!(Value::read(Kind::Reasons, &Raw::List([text("idle")].into())).is_err());
+    }
+
+    #[test]
+    fn a_text_is_short_and_plain() {
+        let read = |words: &str| Value::read(Kind::Text, &text(words));
+        for fine in ["", "/workspace/.keep-alive", "/größe/日本語"] {
+            assert_eq!(read(fine), Ok(Value::Text(fine.into())));
+        }
+        for bad in ["/a\u{1b}[2J", "/a\nb", "/a\u{9b}2J", "/a\u{202e}b"] {
+            let error = read(bad).unwrap_err().to_string();
+            assert!(error.starts_with("expected a text of at most 1024 characters"), "{error}");
+            assert!(error.chars().all(is_plain), "{error:?}");
+        }
+        assert!(read(&"x".repeat(1024)).is_ok());
+        let error = read(&"x".repeat(1_000_000)).unwrap_err().to_string();
+        assert!(error.len() < 300, "{error}");
     }
 
     #[test]

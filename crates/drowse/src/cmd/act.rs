@@ -33,7 +33,7 @@ pub(super) fn run(common: &Common, action: Action, force: bool) -> anyhow::Resul
 /// Says what became of a request, never more than is true: `pausing` is not `paused`.
 pub(super) fn show(answer: &ActionAnswer, json: bool) -> anyhow::Result<()> {
     if json {
-        return Ok(output::data(&format!("{}\n", serde_json::to_string(answer)?))?);
+        return output::json_line(answer);
     }
     let already = match answer.answer {
         Answer::Accepted => "",

@@ -49,13 +49,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 fn show(event: &Event, json: bool) -> anyhow::Result<()> {
-    let line = if json {
-        serde_json::to_string(event)?
-    } else {
-        let worker = output::or_dash(event.worker_id.as_deref());
-        format!("{}  {worker}  {}  {}", event.at, event.kind, event.message)
-    };
-    Ok(output::data(&format!("{line}\n"))?)
+    if json {
+        return output::json_line(event);
+    }
+    let worker = output::or_dash(event.worker_id.as_deref());
+    let line = format!("{}  {worker}  {}  {}", event.at, event.kind, event.message);
+    Ok(output::data(&format!("{}\n", output::line(&line)))?)
 }
 
 const GAP: &str = "some events are no longer in the journal; going on with the next\n";

@@ -44,7 +44,8 @@ fn text(explanation: &Explanation, all: bool, asked_at: Option<Timestamp>) -> St
     let now = explanation.at;
     let when = asked_at.map_or_else(String::new, |_| format!(" as judged at {now}"));
     let mut text =
-        format!("{} ({}){when}: {}\n", explanation.worker_id, explanation.status, explanation.summary);
+        format!("{} ({}){when}: {}", explanation.worker_id, explanation.status, explanation.summary);
+    text = output::line(&text) + "\n";
     let mut section = |title: &str, rows: Vec<Vec<String>>| {
         if !rows.is_empty() {
             text.push_str(&["\n", title, "\n"].concat());

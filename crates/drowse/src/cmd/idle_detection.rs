@@ -23,7 +23,7 @@ pub(super) fn run(common: &Common, enabled: bool) -> anyhow::Result<ExitCode> {
     for_each(&common.workers, |id| {
         let now = client.set_idle_detection(id, enabled)?;
         if common.json {
-            return Ok(output::data(&format!("{}\n", serde_json::to_string(&now)?))?);
+            return output::json_line(&now);
         }
         // The switch alone does not decide: another layer may still say no.
         let text = match (now.is_idle_detection_enabled, now.auto_pause_enabled) {

@@ -136,7 +136,7 @@ fn run_in(args: &Args, folder: &Folder, settings: Settings, inherited: Inherited
 /// What goes wrong behind the scenes goes to stderr, in lines that say when, how bad and what.
 fn write_log() {
     let log = tracing_subscriber::fmt()
-        .with_writer(std::io::stderr)
+        .with_writer(|| output::Log)
         .with_max_level(tracing::Level::INFO)
         .with_target(false)
         .with_ansi(false);

@@ -26,6 +26,7 @@ use crate::config::Target;
 use crate::fleet::ControlError;
 use crate::hands::LOOK_WITHIN;
 use crate::meters::Totals;
+use crate::plain::plain;
 use crate::policies::Resolved;
 use crate::shared::Shared;
 use crate::spec::WorkerSpec;
@@ -175,10 +176,9 @@ impl Shared {
             ended = self.hands.call("hook", job.driver.run_hook(job.id, hook, HOOK_WITHIN)) => match ended {
                 Ok(end) if end.code == 0 => Event::HookPassed { intent },
                 Ok(end) => {
-                    let message = format!("exit code {}: {}", end.code, end.output.trim());
-                    Event::HookVetoed { intent, message }
+                    Event::HookVetoed { intent, message: no(end.code, &end.output) }
                 }
-                Err(error) => Event::HookVetoed { intent, message: error.to_string() },
+                Err(error) => Event::HookVetoed { intent, message: plain(&error.to_string()) },
             },
             // The pause was taken back while the hook ran: whoever waits does not wait for it.
             () = job.is_newer.notified() => return,
@@ -333,7 +333,7 @@ impl Shared {
                     () = self.clock.sleep_until(self.clock.now() + MARGIN) => {}
                     () = job.is_newer.notified() => {}
                 }
-                let event = Event::DriverRefused { intent, message: error.to_string() };
+                let event = Event::DriverRefused { intent, message: plain(&error.to_string()) };
                 self.answer(job.id, event).await;
             }
             Error::Unreachable { .. } | Error::TimedOut { .. } => self.unanswered(job.id, &error).await,
@@ -405,6 +405,14 @@ impl Shared {
     }
 }
 
+/// What a hook said no with. Its words are the worker's.
+fn no(code: i32, output: &str) -> String {
+    match plain(output.trim()).as_str() {
+        "" => format!("exit code {code}"),
+        words => format!("exit code {code}: {words}"),
+    }
+}
+
 fn intent_of(effect: Effect) -> Option<IntentId> {
     match effect {
         Effect::RunBeforePause { intent, .. }
@@ -419,5 +427,21 @@ fn intent_of(effect: Effect) -> Option<IntentId> {
         | Effect::Snooze { .. }
         | Effect::EndHolds
         | Effect::EndLeasedTime => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::no;
+
+    #[test]
+    fn a_hook_s_words_are_short_and_move_no_cursor() {
+        assert_eq!(no(1, "a backup runs\n"), "exit code 1: a backup runs");
+        assert_eq!(no(1, " \n"), "exit code 1");
+        assert_eq!(
+            no(2, "\u{1b}]0;mine\u{7}\u{9b}2J\nok"),
+            "exit code 2: \u{fffd}]0;mine\u{fffd}\u{fffd}2J ok"
+        );
+        assert!(no(1, &"x".repeat(100_000)).len() < 600);
     }
 }

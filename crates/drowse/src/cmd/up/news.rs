@@ -98,7 +98,7 @@ impl News {
 
     fn at(&self, at: Timestamp, text: &str) -> String {
         let seconds = at.since(self.since).as_secs();
-        format!("{:02}:{:02} {text}\n", seconds / 60, seconds % 60)
+        format!("{:02}:{:02} {}\n", seconds / 60, seconds % 60, output::line(text))
     }
 
     /// Asked once for each worker: it is only for show, and a fleet that falls asleep at once is large.
