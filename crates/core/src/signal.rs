@@ -151,6 +151,8 @@ pub enum UnknownCause {
     NoAnswer,
     /// The router's session ran out, so it may hold connections that we do not see.
     RouterLost,
+    /// The port at which it is to be found belongs to somebody else: whoever comes is not seen and wakes nobody.
+    DoorShut,
 }
 
 impl UnknownCause {
@@ -172,6 +174,7 @@ impl UnknownCause {
             UnknownCause::ChannelDown => "channel_down",
             UnknownCause::NoAnswer => "no_answer",
             UnknownCause::RouterLost => "router_lost",
+            UnknownCause::DoorShut => "door_shut",
         }
     }
 
@@ -195,6 +198,7 @@ impl UnknownCause {
             UnknownCause::ChannelDown => "cannot be told: the agent's channel is down",
             UnknownCause::NoAnswer => "cannot be told: the agent did not answer",
             UnknownCause::RouterLost => "cannot be told: the router's session ran out",
+            UnknownCause::DoorShut => "cannot be told: its door does not open",
         }
     }
 
@@ -214,6 +218,9 @@ impl UnknownCause {
             }
             UnknownCause::CannotLookInside => {
                 Some("see to the worker's file systems, or set keep_alive_file = \"\" for it")
+            }
+            UnknownCause::DoorShut => {
+                Some("free the port (it is tried again every few seconds), or have it listen at another")
             }
             UnknownCause::SwitchedOff => Some("switch it on where it comes from"),
             UnknownCause::NeverRead

@@ -17,6 +17,7 @@ mod outage;
 mod policy;
 mod register;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -121,6 +122,11 @@ impl Fleet {
     /// Says for how long events, activity history and what became of tokens are kept.
     pub fn keep_history_for(&self, keep: Duration) {
         *crate::shared::lock(&self.0.keep_for) = keep;
+    }
+
+    /// Says whose doors do not open, and why: nobody can come to them, and nobody would be seen to.
+    pub fn doors_are_shut(&self, shut: BTreeMap<WorkerId, String>) {
+        *crate::shared::lock(&self.0.shut_doors) = shut;
     }
 
     /// Says which ports workers share, so that a page can say where a worker is found.

@@ -15,7 +15,7 @@ use drowse_core::worker::Worker;
 use drowse_store::{Arrival, Checked, ConnectionCount, RouterSession, StoreError, View, WorkerRecord};
 use drowse_wire::v1;
 
-use crate::doubts::Doubted;
+use crate::doubts::{Doubt, Doubted, What};
 use crate::ingest::ROUTER;
 use crate::meters::Totals;
 use crate::policies::{Book, Policies, Resolved};
@@ -143,10 +143,16 @@ impl Picture {
         }
     }
 
-    /// Reads what the front door tells about this worker. Zero connections is quiet only while there is a door.
-    pub(crate) fn read_connections(&mut self, now: Timestamp) {
+    /// Reads what the front door tells about this worker. Zero connections is quiet only while there is a door, and
+    /// that is not shut, for this reason.
+    pub(crate) fn read_connections(&mut self, shut: Option<String>, now: Timestamp) {
         if self.need(Signal::Connections) == Need::Off || !self.worker.is_routed {
             return;
+        }
+        if let Some(why) = shut {
+            let cause = UnknownCause::DoorShut;
+            self.doubted.insert(What::Signal(Signal::Connections), Doubt::new(cause, &why));
+            return self.record(Signal::Connections, Read::unknown(cause, now), now);
         }
         let is_open =
             |row: &ConnectionCount| row.count > 0 && row.alive_until.is_some_and(|until| until > now);

@@ -1,6 +1,6 @@
 //! What the facade, the loop and the ingest have in common.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -104,6 +104,8 @@ pub(crate) struct Shared {
     pub(crate) discovery: crate::discover::Discovery,
     /// How long history is kept.
     pub(crate) keep_for: Mutex<Duration>,
+    /// Whose door does not open, and why.
+    pub(crate) shut_doors: Mutex<BTreeMap<WorkerId, String>>,
     /// Ports that lead to many workers.
     pub(crate) ports: Mutex<SharedPorts>,
 }
@@ -148,6 +150,7 @@ impl Shared {
             looked_at: AtomicI64::new(started_at.as_micros()),
             discovery: crate::discover::Discovery::default(),
             keep_for: Mutex::new(crate::config::Journal::default().keep),
+            shut_doors: Mutex::default(),
             ports: Mutex::default(),
             brake_terms: brake,
             head_starts,

@@ -113,6 +113,7 @@ fn readings() -> impl Strategy<Value = Reading> {
             UnknownCause::Vanished,
             UnknownCause::NoAnswer,
             UnknownCause::RouterLost,
+    UnknownCause::DoorShut,
         ][..]).prop_map(Reading::unknown),
     ]
 }

@@ -8,7 +8,7 @@ use drowse_core::verdict::{Action, BaselineSource, Reason, Use};
 
 use super::world::{IDLE, TICK, World, at, minute, policy, secs};
 
-const CAUSES: [UnknownCause; 10] = [
+const CAUSES: [UnknownCause; 11] = [
     UnknownCause::NeverRead,
     UnknownCause::ProbeFailed,
     UnknownCause::SwitchedOff,
@@ -19,6 +19,7 @@ const CAUSES: [UnknownCause; 10] = [
     UnknownCause::ChannelDown,
     UnknownCause::NoAnswer,
     UnknownCause::RouterLost,
+    UnknownCause::DoorShut,
 ];
 
 /// A routed process that has been idle for ever and would sleep in the next check.

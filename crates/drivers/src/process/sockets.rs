@@ -1,10 +1,11 @@
 //! Established TCP connections of a set of processes.
 //!
 //! `/proc/PID/net/tcp` lists the sockets of a whole network namespace; which of them belong to a worker is
-//! told by the inodes behind its file descriptors. Loopback does not count, nor do the ports that the
-//! router serves: it counts those itself.
+//! told by the inodes behind its file descriptors. Loopback does not count, nor does the router, which counts its
+//! visitors itself. Whoever comes to a port that the router serves without asking it (a published port, the worker's
+//! own address) is nobody the router knows of, and counts here.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fs;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -28,13 +29,19 @@ impl Socket {
         self.remote == remote
     }
 
-    fn counts(&self, routed_ports: &[u16]) -> bool {
+    fn counts(&self) -> bool {
         let is_loopback = |address: SocketAddr| address.ip().to_canonical().is_loopback();
-        self.is_established
-            && !is_loopback(self.local)
-            && !is_loopback(self.remote)
-            && !routed_ports.contains(&self.local.port())
+        self.is_established && !is_loopback(self.local) && !is_loopback(self.remote)
     }
+
+    fn is_routed(&self, routed_ports: &[u16]) -> bool {
+        routed_ports.contains(&self.local.port())
+    }
+}
+
+/// The same address, however a socket names it.
+fn plainly(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
 /// The first line is a heading; a line that cannot be read is an error, because it may be the one that counts.
@@ -87,8 +94,25 @@ pub(crate) async fn established(tables: &Tables, pids: &[i32], routed_ports: &[u
         return Ok(0);
     }
     let sockets = tables.read(pids).await?;
-    let ours = sockets.iter().filter(|socket| inodes.contains(&socket.inode) && socket.counts(routed_ports));
-    Ok(ours.count() as u64)
+    let theirs = sockets.iter().filter(|socket| inodes.contains(&socket.inode) && socket.counts());
+    let (visits, others): (Vec<&Socket>, Vec<&Socket>) =
+        theirs.partition(|socket| socket.is_routed(routed_ports));
+    if visits.is_empty() {
+        return Ok(others.len() as u64);
+    }
+    let own = own_ends(tables).await?;
+    let strangers = visits.iter().filter(|visit| !own.contains(&plainly(visit.remote)));
+    Ok((others.len() + strangers.count()) as u64)
+}
+
+/// This process's ends of its own connections: whoever is at one of them came through the router.
+async fn own_ends(tables: &Tables) -> io::Result<HashSet<SocketAddr>> {
+    let pid = i32::try_from(std::process::id()).map_err(io::Error::other)?;
+    let mut inodes = BTreeSet::new();
+    socket_inodes(pid, &mut inodes)?;
+    let sockets = tables.read(&[pid]).await?;
+    let own = sockets.iter().filter(|socket| inodes.contains(&socket.inode));
+    Ok(own.map(|socket| plainly(socket.local)).collect())
 }
 
 /// All that these processes see, whosever they are. It takes long: see [`Tables`].
@@ -148,7 +172,8 @@ mod tests {
 
     fn counted(text: &str, routed_ports: &[u16]) -> Vec<u64> {
         let sockets = parse(text).unwrap();
-        sockets.iter().filter(|socket| socket.counts(routed_ports)).map(|socket| socket.inode).collect()
+        let counted = sockets.iter().filter(|socket| socket.counts() && !socket.is_routed(routed_ports));
+        counted.map(|socket| socket.inode).collect()
     }
 
     #[test]

@@ -149,7 +149,7 @@ impl Shared {
                 self.read_keep_alive(&mut picture, &spec).await;
                 self.find_ports(&mut picture, &spec).await;
             }
-            StatusKind::Running => signals::fail_all(&mut picture, self.clock.now()),
+            StatusKind::Running => self.fail_all(&mut picture),
             StatusKind::Provisioning | StatusKind::Unknown | StatusKind::Failed => {
                 self.doubt(&claimed.worker, &picture.doubted).await;
                 return self.unseen(claimed, &picture).await;

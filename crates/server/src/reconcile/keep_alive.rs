@@ -7,7 +7,7 @@ use drowse_core::signal::{DriverKind, UnknownCause};
 use drowse_drivers::Error;
 use serde_json::json;
 
-use super::signals::{doubt_all, fail_all};
+use super::signals::doubt_all;
 use crate::change::Change;
 use crate::doubts::Doubt;
 use crate::fleet::ControlError;
@@ -63,7 +63,7 @@ impl Shared {
         if let Err(error) = &found {
             let why = format!("{} cannot be looked for: {error}", picture.resolved.policy.keep_alive_file);
             doubt_all(picture, &Doubt::new(UnknownCause::CannotLookInside, &why));
-            fail_all(picture, self.clock.now());
+            self.fail_all(picture);
         }
         picture.is_kept_alive(found.unwrap_or(KeepAlive::Unreadable));
     }

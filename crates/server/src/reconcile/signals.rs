@@ -13,7 +13,7 @@ use crate::doubts::{Doubt, What};
 use crate::hands::LOOK_WITHIN;
 
 use crate::picture::Picture;
-use crate::shared::Shared;
+use crate::shared::{Shared, lock};
 use crate::spec::WorkerSpec;
 
 /// How long a read of all signals of a worker may take.
@@ -42,7 +42,18 @@ impl Shared {
                 }
             }
         }
-        picture.read_connections(self.clock.now());
+        self.read_connections(picture);
+    }
+
+    fn read_connections(&self, picture: &mut Picture) {
+        let shut = lock(&self.shut_doors).get(&picture.worker.id).cloned();
+        picture.read_connections(shut, self.clock.now());
+    }
+
+    /// The driver could not even be looked at, or nobody can look into the worker.
+    pub(super) fn fail_all(&self, picture: &mut Picture) {
+        fail(picture, &pulled(picture), self.clock.now());
+        self.read_connections(picture);
     }
 
     /// Asks where its ports are, so that whoever comes next is led there at once; and if nobody can say, so that it is
@@ -155,10 +166,4 @@ pub(super) fn doubt_all(picture: &mut Picture, doubt: &Doubt) {
     for signal in pulled(picture) {
         picture.doubted.insert(What::Signal(signal), doubt.clone());
     }
-}
-
-/// The driver could not even be looked at, or nobody can look into the worker.
-pub(super) fn fail_all(picture: &mut Picture, now: Timestamp) {
-    fail(picture, &pulled(picture), now);
-    picture.read_connections(now);
 }

@@ -5,6 +5,7 @@ use std::io;
 use std::net::SocketAddr;
 
 use anyhow::anyhow;
+use drowse_core::id::WorkerId;
 use drowse_router::{Closing, Leads, Listener, Open, Router};
 use rustix::fd::OwnedFd;
 
@@ -50,24 +51,26 @@ impl Doors {
         bound.collect::<anyhow::Result<_>>().map(Bound)
     }
 
-    /// The same for each on its own: what cannot be had is not wanted any more, and the last of the reasons is told.
+    /// The same for each on its own: what cannot be had is not wanted any more, and the reasons are told.
     pub(super) fn bind_each(
         &self,
         wanted: &mut Vec<Door>,
         inherited: &mut Inherited,
-    ) -> (Bound, Option<anyhow::Error>) {
-        let (mut all, mut failed) = (Vec::new(), None);
+    ) -> (Bound, BTreeMap<WorkerId, String>) {
+        let (mut all, mut shut) = (Vec::new(), BTreeMap::new());
         wanted.retain(|door| match self.bind(std::slice::from_ref(door), inherited) {
             Ok(Bound(bound)) => {
                 all.extend(bound);
                 true
             }
             Err(error) => {
-                failed = Some(error);
+                if let Leads::Port(route) = &door.leads {
+                    shut.insert(route.worker.clone(), format!("{error:#}"));
+                }
                 false
             }
         });
-        (Bound(all), failed)
+        (Bound(all), shut)
     }
 
     /// Opens what is wanted, closes what no longer is, and has the rest lead where they are to. Connections

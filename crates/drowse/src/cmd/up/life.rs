@@ -1,5 +1,6 @@
 //! From the first look to the last: what is started in which order, what signals do, and how it ends.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
@@ -8,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
+use drowse_core::id::WorkerId;
 use drowse_router::{Closing, Limits, Router};
 use drowse_server::fleet::Left;
 use drowse_server::tasks::{Blocking, Tasks};
@@ -39,6 +41,9 @@ const CUT_FOR: Duration = Duration::from_secs(2);
 /// How long the thaw of all may take: longer than the thaw of one, shorter than the patience of `systemd`.
 const THAW_FOR: Duration = Duration::from_secs(20);
 
+/// How soon a port that was taken is tried again.
+const TRY_AGAIN_AFTER: Duration = Duration::from_secs(3);
+
 /// Everything that is under way.
 struct Life<'a> {
     args: &'a Args,
@@ -53,6 +58,8 @@ struct Life<'a> {
     ticking: JoinHandle<()>,
     /// Ports that were open before, until they are claimed.
     inherited: Inherited,
+    /// Whose door does not open, and why.
+    shut: BTreeMap<WorkerId, String>,
     is_taken_over: bool,
 }
 
@@ -126,6 +133,7 @@ pub(super) async fn live(
         stop_api,
         stop_loop,
         ticking,
+        shut: BTreeMap::new(),
         is_taken_over: false,
     };
     life.fleet.share_ports(life.settings.shared_ports());
@@ -153,6 +161,7 @@ pub(super) async fn live(
                 _ = hangups.recv() => Box::pin(life.reload()).await,
                 // Its sender lives as long as the fleet.
                 Ok(()) = books.changed() => life.follow_books().await,
+                () = tokio::time::sleep(TRY_AGAIN_AFTER), if !life.shut.is_empty() => life.follow_books().await,
                 Ok(()) = store.changed() => output::talk(&about_store(store.borrow_and_update().as_deref())),
                 ended = &mut life.ticking => break ended.context("the loop has failed"),
                 stream = asked(handover.as_ref().ok()) => match life.hand_over(stream, &api_socket).await {
@@ -248,11 +257,10 @@ impl Life<'_> {
         let mut wanted = settings.doors();
         let bound = self.doors.bind(&wanted, &mut self.inherited)?;
         // A label that nobody checked does not keep a file from being followed.
-        let mut others = self.others(settings).await?;
+        let (mut others, mut shut) = self.others(settings).await?;
         let (more, failed) = self.doors.bind_each(&mut others, &mut self.inherited);
-        if let Some(error) = failed {
-            output::talk(&format!("drowse: a door does not open: {error:#}\n"));
-        }
+        shut.extend(failed);
+        self.are_shut(shut);
         let bound = bound.and(more);
         wanted.extend(others);
         self.fleet.reload(settings.layers(), "file").await?;
@@ -263,41 +271,51 @@ impl Life<'_> {
         self.doors.apply(bound, &wanted, &self.router).await
     }
 
-    /// The doors of the file and of those who came by the API.
-    async fn wanted(&self, settings: &Settings) -> anyhow::Result<Vec<Door>> {
-        let mut wanted = settings.doors();
-        wanted.extend(self.others(settings).await?);
-        Ok(wanted)
-    }
-
-    /// The doors of those whom the file does not list.
-    async fn others(&self, settings: &Settings) -> anyhow::Result<Vec<Door>> {
+    /// The doors of those whom the file does not list, and who has none because the file gives it to somebody else.
+    async fn others(&self, settings: &Settings) -> anyhow::Result<(Vec<Door>, BTreeMap<WorkerId, String>)> {
         let listed = settings.doors();
-        let mut others = Vec::new();
+        let (mut others, mut shut) = (Vec::new(), BTreeMap::new());
         for (worker, listen, target) in self.fleet.unlisted_doors().await? {
-            if listed.iter().any(|door| door.listen == listen) {
-                output::talk(&format!("drowse: worker {worker} has no door: the file gives {listen} away\n"));
+            if let Some(door) = listed.iter().find(|door| door.listen == listen) {
+                let why =
+                    format!("the file gives {listen} to {}; it is wanted for worker {worker}", door.whose);
+                shut.insert(worker, why);
             } else {
                 others.push(settings.door(&worker, listen, target));
             }
         }
-        Ok(others)
+        Ok((others, shut))
+    }
+
+    /// Tells whose doors do not open, as far as that is new.
+    fn are_shut(&mut self, shut: BTreeMap<WorkerId, String>) {
+        for (worker, why) in &shut {
+            if self.shut.get(worker) != Some(why) {
+                output::talk(&format!("drowse: a door does not open: {why}\n"));
+            }
+        }
+        for worker in self.shut.keys().filter(|worker| !shut.contains_key(*worker)) {
+            output::talk(&format!("drowse: nothing is in the way of worker {worker}'s door any more\n"));
+        }
+        self.fleet.doors_are_shut(shut.clone());
+        self.shut = shut;
     }
 
     /// Workers came onto the books or left them: their doors open and close with that.
     async fn follow_books(&mut self) {
         let outcome = async {
-            let mut wanted = self.wanted(&self.settings).await?;
+            let mut wanted = self.settings.doors();
+            let (others, mut shut) = self.others(&self.settings).await?;
+            wanted.extend(others);
             // One whose port is taken, by a label that nobody checked, stands in nobody else's way.
             let (bound, failed) = self.doors.bind_each(&mut wanted, &mut self.inherited);
+            shut.extend(failed);
             self.doors.apply(bound, &wanted, &self.router).await?;
-            match failed {
-                Some(error) => Err(error),
-                None => Ok(()),
-            }
+            anyhow::Ok(shut)
         };
-        if let Err(error) = outcome.await {
-            output::talk(&format!("drowse: a door does not open: {error:#}\n"));
+        match outcome.await {
+            Ok(shut) => self.are_shut(shut),
+            Err(error) => output::talk(&format!("drowse: doors cannot be opened: {error:#}\n")),
         }
     }
 
@@ -378,7 +396,7 @@ fn farewell(left: &Left) -> String {
         [(&left.thawed, "thawed"), (&left.kept, "still frozen"), (&left.late, "not back in time")]
     {
         if !ids.is_empty() {
-            let names: Vec<&str> = ids.iter().map(drowse_core::id::WorkerId::as_str).collect();
+            let names: Vec<&str> = ids.iter().map(WorkerId::as_str).collect();
             let _ = write!(text, "; {what}: {}", names.join(", "));
         }
     }

@@ -148,6 +148,33 @@ fn a_label_with_a_port_that_is_taken_keeps_no_file_from_being_followed() {
     up.wait_for("drowse: the configuration was read again");
 }
 
+/// Nobody can come to it, nobody would be seen to, and nobody could wake it.
+#[test]
+fn whose_door_does_not_open_stays_awake_until_it_does() {
+    let stage = Stage::new(QUICK);
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let network = stage.engine.network();
+    stage.run("other", &[], SLEEPS);
+    let serve = "echo hello from inside > /workspace/index.html; exec httpd -f -p 80 -h /workspace";
+    let labels = [("drowse.port", "80"), ("drowse.listen", &port.to_string())];
+    stage.run_with("web", &labels, &["--network", network], serve);
+    let mut up = stage.up();
+    let api = stage.folder.api(&up);
+    up.wait_for("other paused");
+    until("it is told why", || {
+        super::stage::events(&api, "worker.unreadable").iter().any(|event| {
+            let event = event.to_string();
+            event.contains("door_shut") && event.contains(&port.to_string())
+        })
+    });
+    assert_eq!(stage.state("web"), "running", "{}", up.told());
+    drop(taken);
+    up.wait_for("web paused");
+    let answer = get(port, "/");
+    assert!(answer.contains("hello from inside"), "{answer}");
+}
+
 /// A file that somebody moved away by mistake takes nobody out of the group: neither who is there nor who comes.
 #[test]
 fn a_members_file_that_is_missing_takes_nobody_out_of_the_group() {

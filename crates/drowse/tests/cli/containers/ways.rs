@@ -77,6 +77,46 @@ fn a_listed_container_is_found_by_port_host_and_protocol_wherever_it_is() {
     }
 }
 
+/// Somebody who comes by the container's own address or a published port says next to nothing, and stays. The door
+/// knows nothing of them; its own connection beside it is not taken for one of theirs.
+#[test]
+fn who_comes_past_the_door_is_seen_by_the_sockets_of_the_container() {
+    let stage = Stage::new("policy.idle_timeout = \"2s\"\npolicy.signals.tcp.use = \"required\"");
+    let network = stage.engine.network();
+    let door = free_port();
+    let labels = [("drowse.port", "80"), ("drowse.listen", &door.to_string())];
+    stage.run_with("web", &labels, &["--network", network], "exec nc -ll -p 80 -e cat");
+    let mut up = stage.up();
+    up.wait_for("web paused");
+    let format = "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}";
+    let address = stage.engine.docker(&["inspect", "--format", format, "web"]);
+    // Through the door: while it lasts it counts, and afterwards it does not.
+    let echo = |stream: &mut TcpStream| {
+        stream.write_all(b"x").unwrap();
+        let mut heard = [0];
+        stream.read_exact(&mut heard).unwrap();
+        assert_eq!(&heard, b"x");
+    };
+    let mut visitor = TcpStream::connect(("127.0.0.1", door)).unwrap();
+    echo(&mut visitor);
+    let mut stranger = TcpStream::connect((address.as_str(), 80)).unwrap();
+    echo(&mut stranger);
+    drop(visitor);
+    let api = stage.folder.api(&up);
+    let signal = |name: &str| {
+        let told = super::stage::json(&api, "workers/web/explain");
+        let signals = told["signals"].as_array().cloned().unwrap_or_default();
+        signals.into_iter().find(|signal| signal["signal"] == name).unwrap_or_default()
+    };
+    until("the door's visitor is gone and the stranger counts", || {
+        signal("connections")["state"] == "quiet" && signal("tcp")["value"] == 1.0
+    });
+    echo(&mut stranger);
+    assert_eq!(stage.state("web"), "running", "{}", up.told());
+    drop(stranger);
+    up.wait_for("web paused");
+}
+
 /// What somebody gets at a door, if they get anything.
 fn ask(door: u16) -> Option<String> {
     let mut stream = TcpStream::connect(("127.0.0.1", door)).ok()?;
