@@ -170,7 +170,7 @@ pub struct Wanted<'a> {
     pub signals: PerSignal<bool>,
     /// Ports that the router serves: it counts those connections itself.
     pub routed_ports: &'a [u16],
-    /// Since when, where a signal tells of a stretch and not of a moment; `None`: as far back as is known.
+    /// Since when, where a signal tells of a stretch and not of a moment; `None`: nobody has looked before.
     pub since: Option<Timestamp>,
 }
 
@@ -206,6 +206,16 @@ pub enum Measure {
         /// When it was read.
         at: Timestamp,
     },
+    /// A part of it could be read and came to this much; of the rest nobody can tell. Above the threshold that is use, and
+    /// below it nothing at all.
+    AtLeast {
+        /// In the unit of the signal.
+        value: f64,
+        /// When it was read.
+        at: Timestamp,
+        /// Why the rest is not known.
+        cause: UnknownCause,
+    },
     /// It was asked for and could not be read. Never the same as zero.
     Unknown(UnknownCause),
 }
@@ -221,11 +231,14 @@ pub struct Measures {
     pub because: Vec<(Signal, String)>,
     /// Memory in use, in bytes, where it is known. It is shown and judges nobody.
     pub memory_bytes: Option<u64>,
+    /// It was given graphics processors, or was seen on one.
+    pub has_gpus: bool,
 }
 
 impl Measures {
     pub fn none(boot: Option<BootId>) -> Self {
-        Self { boot, by_signal: [None; Signal::COUNT], because: Vec::new(), memory_bytes: None }
+        let by_signal = [None; Signal::COUNT];
+        Self { boot, by_signal, because: Vec::new(), memory_bytes: None, has_gpus: false }
     }
 
     pub fn get(&self, signal: Signal) -> Option<Measure> {

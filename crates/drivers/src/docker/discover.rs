@@ -11,7 +11,7 @@ use std::time::Duration;
 use bollard::models::{ContainerInspectResponse, ContainerSummary};
 use futures_util::{StreamExt as _, stream};
 
-use super::{Container, Inside, Spec};
+use super::{Container, Inside, Spec, look};
 use crate::driver::{self, Error, Found, bounded};
 
 /// How long one inspection may take.
@@ -79,12 +79,5 @@ fn describe(one: &ContainerSummary, id: &str, fixed: Fixed, problem: Option<Stri
 }
 
 fn fixed(inspected: &ContainerInspectResponse) -> Fixed {
-    let Some(host) = &inspected.host_config else { return Fixed::default() };
-    let requests = host.device_requests.as_deref().unwrap_or_default();
-    let asks_for_gpus = requests.iter().any(|request| {
-        let is_nvidia = request.driver.as_deref() == Some("nvidia");
-        let capabilities = request.capabilities.iter().flatten().flatten();
-        is_nvidia || capabilities.into_iter().any(|capability| capability == "gpu")
-    });
-    Fixed { has_gpus: asks_for_gpus || host.runtime.as_deref() == Some("nvidia") }
+    Fixed { has_gpus: look::was_given_gpus(inspected) }
 }

@@ -40,6 +40,8 @@ pub(super) struct Inner {
     record: Record,
     /// What was last answered to anybody: what agrees with it is no news.
     last: Option<Look>,
+    /// The container that was seen on a graphics processor.
+    on_gpu: Option<String>,
     /// Where the figures of a run are.
     paths: Option<(BootId, Arc<Paths>)>,
     /// The run whose addresses are known, as it was looked at then.
@@ -59,6 +61,7 @@ impl Entry {
             id: None,
             record,
             last: None,
+            on_gpu: None,
             paths: None,
             held: None,
             told: None,
@@ -136,6 +139,15 @@ impl Entry {
         let paths = Arc::new(find()?);
         inner.paths = Some((boot, Arc::clone(&paths)));
         Ok(paths)
+    }
+
+    /// Whether this container was ever seen on a graphics processor.
+    pub(super) fn was_on_gpu(&self, id: &str) -> bool {
+        self.lock().on_gpu.as_deref() == Some(id)
+    }
+
+    pub(super) fn is_on_gpu(&self, id: &str) {
+        self.lock().on_gpu = Some(id.to_owned());
     }
 
     pub(super) fn forget_paths(&self) {

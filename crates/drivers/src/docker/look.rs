@@ -5,8 +5,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::str::FromStr as _;
 
 use bollard::models::{
-    ContainerInspectResponse, ContainerState, ContainerStateStatusEnum as State, EndpointSettings,
-    PortBinding, PortMap,
+    ContainerInspectResponse, ContainerState, ContainerStateStatusEnum as State, DeviceMapping,
+    DeviceRequest, EndpointSettings, PortBinding, PortMap,
 };
 use drowse_core::Timestamp;
 use drowse_core::id::BootId;
@@ -26,6 +26,8 @@ pub(super) struct Look {
     pub(super) stop_signal: String,
     /// Whose network it is in.
     pub(super) network: Network,
+    /// It was given graphics processors.
+    pub(super) has_gpus: bool,
     /// Its own address, while it has one.
     pub(super) address: Option<IpAddr>,
     /// Where its ports are found on this machine, as the engine has really bound them for this run.
@@ -59,6 +61,7 @@ impl Look {
             pid: None,
             stop_signal: String::new(),
             network: Network::Own,
+            has_gpus: false,
             address: None,
             published: BTreeMap::new(),
         }
@@ -111,6 +114,7 @@ impl Look {
                 Some("host") => Network::Machine,
                 Some(_) | None => Network::Own,
             },
+            has_gpus: was_given_gpus(found),
             address: address_of(network.and_then(|settings| settings.networks.as_ref())),
             published: published(network.and_then(|settings| settings.ports.as_ref())),
         })
@@ -121,6 +125,24 @@ impl Look {
         let run = |look: &Self| (look.seen.boot.clone(), look.pid);
         self.seen.boot.is_some() && self.pid.is_some() && run(self) == run(other)
     }
+}
+
+/// Whether graphics processors by NVIDIA were asked for, in any of the ways there are.
+pub(super) fn was_given_gpus(found: &ContainerInspectResponse) -> bool {
+    let Some(host) = &found.host_config else { return false };
+    let is_gpu = |request: &DeviceRequest| {
+        let ids = request.device_ids.iter().flatten();
+        let capabilities = request.capabilities.iter().flatten().flatten();
+        request.driver.as_deref() == Some("nvidia")
+            || ids.into_iter().any(|id| id.starts_with("nvidia.com/"))
+            || capabilities.into_iter().any(|capability| capability == "gpu")
+    };
+    let is_node = |device: &DeviceMapping| {
+        device.path_on_host.as_deref().is_some_and(|path| path.starts_with("/dev/nvidia"))
+    };
+    host.device_requests.iter().flatten().any(is_gpu)
+        || host.devices.iter().flatten().any(is_node)
+        || host.runtime.as_deref() == Some("nvidia")
 }
 
 /// Of several networks the first by name, so that it is the same each time.
@@ -168,4 +190,29 @@ fn instant(text: &str) -> Option<Timestamp> {
         return None;
     }
     Timestamp::from_str(text).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn graphics_processors_are_given_in_several_ways() {
+        let table = [
+            (json!({}), false),
+            (json!({ "DeviceRequests": [{ "Driver": "", "Capabilities": [["gpu"]] }] }), true),
+            (json!({ "DeviceRequests": [{ "Driver": "cdi", "DeviceIDs": ["nvidia.com/gpu=0"] }] }), true),
+            (json!({ "DeviceRequests": [{ "Driver": "cdi", "DeviceIDs": ["example.com/dsp=0"] }] }), false),
+            (json!({ "Devices": [{ "PathOnHost": "/dev/nvidia0" }] }), true),
+            (json!({ "Devices": [{ "PathOnHost": "/dev/fuse" }] }), false),
+            (json!({ "Runtime": "nvidia" }), true),
+            (json!({ "Runtime": "runc" }), false),
+        ];
+        for (host, expected) in table {
+            let found = serde_json::from_value(json!({ "HostConfig": host })).expect("an answer");
+            assert_eq!(was_given_gpus(&found), expected, "{host}");
+        }
+    }
 }

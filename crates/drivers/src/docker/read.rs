@@ -104,11 +104,19 @@ pub(super) async fn read(inside: &Arc<Inside>, entry: &Entry, wanted: Wanted<'_>
     if wanted.wants(Signal::Gpu) {
         // Without them nobody can tell which processes are its own. Whether that matters is for the rules: it does once
         // it was read.
-        if let Ok(paths) = &paths {
-            let (measure, problem) = gpu::of(inside, &look.id, paths, wanted.since).await;
-            measures.by_signal[Signal::Gpu as usize] = measure;
-            measures.because.extend(problem.map(|problem| (Signal::Gpu, problem)));
+        let has_gpus = look.has_gpus || entry.was_on_gpu(&look.id);
+        let answer = match &paths {
+            Ok(paths) => gpu::of(inside, &look.id, paths, has_gpus, wanted.since).await,
+            Err(error) => {
+                gpu::Answer { measure: None, problem: has_gpus.then(|| error.to_string()), has_gpus }
+            }
+        };
+        if answer.has_gpus {
+            entry.is_on_gpu(&look.id);
         }
+        measures.by_signal[Signal::Gpu as usize] = answer.measure;
+        measures.because.extend(answer.problem.map(|problem| (Signal::Gpu, problem)));
+        measures.has_gpus = answer.has_gpus;
     }
     measures.memory_bytes = memory;
     Ok(measures)

@@ -68,6 +68,16 @@ impl<'a> Stage<'a> {
             other => panic!("{name}: {other:?}"),
         }
     }
+
+    /// What was seen of it, the rest being unknown, and why in words.
+    async fn partly(&self, name: &str, now: i64, since: Option<i64>) -> (f64, UnknownCause, Vec<String>) {
+        let measures = self.read(name, now, since).await;
+        let because = measures.because.iter().map(|(_, why)| why.clone()).collect();
+        match measures.get(Signal::Gpu) {
+            Some(Measure::AtLeast { value, cause, .. }) => (value, cause, because),
+            other => panic!("{name}: {other:?}"),
+        }
+    }
 }
 
 /// The library tells each sample once, to whoever looks first.
@@ -80,11 +90,11 @@ pub(crate) async fn nobodys_look_takes_anothers_use_away(rig: &mut Rig) {
     assert_eq!(stage.percent("second", 100, None).await, Some(0.0));
     // A burst between two checks of the second, seen only by a look of the first.
     stage.library.follow(&format!("{listed}sample 0 {second} 500 40 0 0 0\n"));
-    assert_eq!(stage.percent("first", 130, Some(100)).await, Some(0.0), "another's use is not its own");
+    assert_eq!(stage.percent("first", 110, Some(100)).await, Some(0.0), "another's use is not its own");
     stage.library.follow(&listed);
-    assert_eq!(stage.percent("first", 160, Some(130)).await, Some(0.0));
-    assert_eq!(stage.percent("second", 160, Some(100)).await, Some(40.0));
-    assert_eq!(stage.percent("second", 220, Some(160)).await, Some(0.0), "and it counts once");
+    assert_eq!(stage.percent("first", 120, Some(110)).await, Some(0.0));
+    assert_eq!(stage.percent("second", 120, Some(100)).await, Some(40.0));
+    assert_eq!(stage.percent("second", 130, Some(120)).await, Some(0.0), "and it counts once");
 }
 
 /// The driver below the library keeps samples for seconds only, and checks are minutes apart.
@@ -92,7 +102,7 @@ pub(crate) async fn it_is_looked_between_checks(rig: &mut Rig) {
     let stage = Stage::new(rig, "devices 1\n").await;
     let second = stage.pid("second");
     assert_eq!(stage.percent("second", 100, None).await, Some(0.0));
-    stage.now.store(130, Ordering::Relaxed);
+    stage.now.store(104, Ordering::Relaxed);
     stage.library.follow(&format!("devices 1\nsample 0 {second} 500 40 0 0 0\n"));
     // Nobody checks anything meanwhile. Twice, because the first question may have read the script before.
     for _ in 0..2 {
@@ -101,7 +111,7 @@ pub(crate) async fn it_is_looked_between_checks(rig: &mut Rig) {
         rig.eventually("it is asked", async || stage.library.asked(), |now| *now > asked + 1).await;
     }
     stage.library.follow("devices 1\n");
-    assert_eq!(stage.percent("second", 400, Some(100)).await, Some(40.0));
+    assert_eq!(stage.percent("second", 118, Some(100)).await, Some(40.0));
 }
 
 /// A job that came and went between two checks of its container.
@@ -129,7 +139,7 @@ pub(crate) async fn who_has_ended_used_it_all_the_same(rig: &mut Rig) {
         |listed| !listed.contains("sleep 999"),
     )
     .await;
-    assert_eq!(stage.percent("second", 160, Some(100)).await, Some(70.0));
+    assert_eq!(stage.percent("second", 118, Some(100)).await, Some(70.0));
 }
 
 /// A device with MIG tells nothing of those who are on it, and that concerns nobody else.
@@ -143,15 +153,18 @@ pub(crate) async fn mig_concerns_those_who_are_on_it(rig: &mut Rig) {
     assert_eq!(stage.percent("first", 100, None).await, Some(0.0));
     assert_eq!(stage.percent("second", 100, None).await, None, "judged by its other signals");
     stage.library.follow(&format!("{mixed}sample 0 {second} 100 30 0 0 0\n"));
-    assert_eq!(stage.percent("second", 110, None).await, Some(30.0), "but what is seen is seen");
+    let seen = stage.partly("second", 110, None).await;
+    assert_eq!((seen.0, seen.1), (30.0, UnknownCause::ProbeFailed), "but what is seen is seen");
     // Nothing but MIG: nobody can be told anything.
     let only = "answer nvmlDeviceGetProcessUtilization 0 3\n";
     stage.library.follow(&format!("devices 2\n{only}answer nvmlDeviceGetProcessUtilization 1 3\n"));
-    assert_eq!(stage.percent("first", 130, Some(120)).await, None);
+    assert_eq!(stage.percent("first", 118, Some(110)).await, None);
 }
 
 pub(crate) async fn a_library_that_fails_half_way_is_unknown_and_named(rig: &mut Rig) {
-    let stage = Stage::new(rig, "devices 2\n").await;
+    let stage = Stage::new(rig, "").await;
+    let on = format!("process 0 {}\ndevices 2\n", stage.pid("first"));
+    stage.library.follow(&on);
     assert_eq!(stage.percent("first", 100, None).await, Some(0.0));
     for (now, script, named) in [
         (
@@ -167,17 +180,51 @@ pub(crate) async fn a_library_that_fails_half_way_is_unknown_and_named(rig: &mut
         (130, "devices 1", "there were 2 GPUs and now there are 1"),
         (140, "answer nvmlDeviceGetCount_v2 -1 999", "nvmlDeviceGetCount_v2: unknown error (999)"),
     ] {
-        stage.library.follow(&format!("{script}\ndevices 2\n"));
-        let measures = stage.read("first", now, Some(100)).await;
-        assert_eq!(measures.get(Signal::Gpu), Some(Measure::Unknown(UnknownCause::ProbeFailed)), "{named}");
-        assert_eq!(measures.because, [(Signal::Gpu, named.to_owned())]);
+        stage.library.follow(&format!("{script}\n{on}"));
+        let told = stage.partly("first", now, Some(100)).await;
+        assert_eq!(told, (0.0, UnknownCause::ProbeFailed, vec![named.to_owned()]));
+        let told = stage.partly("second", now, Some(100)).await;
+        assert_eq!(told, (0.0, UnknownCause::ProbeFailed, vec![]), "it is on none, and nobody is told");
     }
-    // Who is surely in use on a device that can be read is in use, whatever the others are.
+    // What was seen is told beside it: whether that is use is for the policy to say.
     let first = stage.pid("first");
-    stage.library.follow(&format!(
-        "devices 2\nsample 0 {first} 100 30 0 0 0\nanswer nvmlDeviceGetProcessUtilization 1 15\n"
-    ));
-    assert_eq!(stage.percent("first", 150, Some(100)).await, Some(30.0));
-    stage.library.follow("devices 2\n");
-    assert_eq!(stage.percent("second", 160, Some(100)).await, Some(0.0), "it came back");
+    stage
+        .library
+        .follow(&format!("{on}sample 0 {first} 100 30 0 0 0\nanswer nvmlDeviceGetProcessUtilization 1 15\n"));
+    let told = stage.partly("first", 150, Some(100)).await;
+    assert_eq!((told.0, told.1), (30.0, UnknownCause::ProbeFailed));
+    stage.library.follow(&on);
+    assert_eq!(stage.percent("first", 155, None).await, Some(30.0), "it came back");
+    assert_eq!(stage.percent("first", 164, None).await, Some(0.0), "and what was long ago is not now");
+}
+
+/// The library keeps seconds, and nothing tells afterwards what was used in a gap.
+pub(crate) async fn what_nobody_looked_at_is_not_quiet(rig: &mut Rig) {
+    let stage = Stage::new(rig, "").await;
+    let on = format!("process 0 {}\ndevices 1\n", stage.pid("first"));
+    stage.library.follow(&on);
+    assert_eq!(stage.percent("first", 100, None).await, Some(0.0));
+    assert_eq!(stage.percent("first", 108, Some(100)).await, Some(0.0));
+    // A look between two checks fails, and the check itself does not.
+    stage.library.follow(&format!("{on}answer nvmlDeviceGetProcessUtilization 0 15\n"));
+    stage.partly("second", 112, None).await;
+    stage.library.follow(&on);
+    let why =
+        "it could not be read between checks: nvmlDeviceGetProcessUtilization for GPU 0: GPU is lost (15)";
+    let told = stage.partly("first", 120, Some(108)).await;
+    assert_eq!(told, (0.0, UnknownCause::FirstSample, vec![why.to_owned()]));
+    assert_eq!(stage.percent("first", 128, Some(120)).await, Some(0.0), "from there on it is known again");
+    // Nobody looked for a while, as after a restart.
+    let told = stage.partly("first", 200, Some(128)).await;
+    assert_eq!(told, (0.0, UnknownCause::FirstSample, vec![]));
+    assert_eq!(stage.percent("first", 208, Some(200)).await, Some(0.0));
+}
+
+/// Everybody reads as zero: that is no reason to need graphics processors.
+pub(crate) async fn who_was_on_a_device_has_one(rig: &mut Rig) {
+    let stage = Stage::new(rig, "").await;
+    stage.library.follow(&format!("devices 1\nprocess 0 {}\n", stage.pid("first")));
+    assert!(stage.read("first", 100, None).await.has_gpus);
+    let second = stage.read("second", 100, None).await;
+    assert!(!second.has_gpus && second.get(Signal::Gpu).is_some(), "{second:?}");
 }

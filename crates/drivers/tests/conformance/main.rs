@@ -115,6 +115,8 @@ conforms!(docker_graphics, Kind::Docker, graphics:
     who_has_ended_used_it_all_the_same
     mig_concerns_those_who_are_on_it
     a_library_that_fails_half_way_is_unknown_and_named
+    what_nobody_looked_at_is_not_quiet
+    who_was_on_a_device_has_one
 );
 
 conforms!(docker_ways, Kind::Docker, ways:

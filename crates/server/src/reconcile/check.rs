@@ -118,6 +118,7 @@ impl Shared {
             }
             StatusKind::Draining => return self.check_drain(claimed, &picture, &spec).await,
             StatusKind::Terminated => {
+                self.doubt(&claimed.worker, &picture.doubted).await;
                 self.finish(claimed, &picture, None).await?;
                 return Ok(None);
             }
@@ -163,10 +164,8 @@ impl Shared {
             | StatusKind::Terminating
             | StatusKind::Terminated => {}
         }
-        // Of what sleeps nothing is read, and so nothing can be read again.
-        if picture.worker.status.kind() == StatusKind::Running || seen.is_none() {
-            self.doubt(&claimed.worker, &picture.doubted).await;
-        }
+        // Of what sleeps nothing is read, and so nothing of it is in doubt but what the driver does not say.
+        self.doubt(&claimed.worker, &picture.doubted).await;
         Box::pin(self.decide(claimed, picture)).await
     }
 

@@ -84,10 +84,11 @@ impl Shared {
         let id = &picture.worker.id;
         let driver = self.hands.of(id, spec).await?;
         let routed: Vec<u16> = spec.places().map(config::Target::port).collect();
-        // Those that tell of a stretch tell of the one since they were last read.
+        // Those that tell of a stretch tell of the one since they were last read. After a gap they begin anew: what was
+        // before it has been judged, and is no use of now.
         let gpu = picture.checked.evidence.sample(Signal::Gpu);
-        let known = gpu.filter(|sample| !matches!(sample.reading, Reading::Unknown { .. }));
-        let wanted = Wanted::of(signals, &routed).since(known.map(|sample| sample.read_at));
+        let covered = gpu.filter(|sample| sample.covered_since.is_some());
+        let wanted = Wanted::of(signals, &routed).since(covered.map(|sample| sample.read_at));
         self.hands.call("read", driver.read(id, wanted, READ_WITHIN)).await
     }
 
@@ -106,13 +107,9 @@ impl Shared {
                 None => Read::unknown(UnknownCause::Vanished, now),
             };
             picture.record(*signal, read, now);
-            if let Some(Measure::Unknown(cause)) = measure {
-                let why = measures.because.iter().find(|(of, _)| of == signal);
-                let why = why.map_or_else(|| cause.sentence(), |(_, why)| why.as_str());
-                picture.doubted.insert(What::Signal(*signal), Doubt::new(cause, why));
-            }
-            let is_known = !matches!(read.reading, Reading::Unknown { .. });
-            if *signal == Signal::Gpu && is_known {
+            doubt(picture, *signal, read.reading, measures);
+            // Everybody reads as zero who has none: that is no reason to need them.
+            if *signal == Signal::Gpu && measures.has_gpus && matches!(measure, Some(Measure::Level { .. })) {
                 picture.worker.gpu_was_read = true;
             }
         }
@@ -137,6 +134,15 @@ impl Shared {
                 }
             }
             (Measure::Total(_), _) => Read::unknown(UnknownCause::ProbeFailed, now),
+            (Measure::AtLeast { value, at, cause }, _) => {
+                let measured = Measured { value, active_above: policy.threshold(signal, picture.interval()) };
+                match measured.reading(at) {
+                    reading @ Reading::Active { .. } => {
+                        Read { reading, read_at: at, measured: Some(measured), tells_gap: false }
+                    }
+                    Reading::Quiet | Reading::Unknown { .. } => Read::unknown(cause, now),
+                }
+            }
             (Measure::Level { value, at }, _) => {
                 let measured = Measured { value, active_above: policy.threshold(signal, picture.interval()) };
                 Read {
@@ -150,20 +156,42 @@ impl Shared {
     }
 }
 
-/// Nothing could be read. A signal that is only counted and was never there stays away.
-fn fail(picture: &mut Picture, signals: &[Signal], now: Timestamp) {
-    for signal in signals {
-        let is_required = picture.need(*signal) == Need::Required;
-        if is_required || picture.checked.evidence.sample(*signal).is_some() {
-            let cause = picture.doubted.cause(*signal).unwrap_or(UnknownCause::ProbeFailed);
-            picture.record(*signal, Read::unknown(cause, now), now);
-        }
+/// Notes why a signal is unknown, if that is for people to know.
+fn doubt(picture: &mut Picture, signal: Signal, reading: Reading, measures: &Measures) {
+    let Reading::Unknown { cause } = reading else { return };
+    let why = measures.because.iter().find(|(of, _)| *of == signal).map(|(_, why)| why.as_str());
+    let is_needed = picture.need(signal) == Need::Required;
+    let is_worth_it = match measures.get(signal) {
+        // A first sample of a counter is in the nature of counters.
+        Some(Measure::Total(_) | Measure::Level { .. }) => false,
+        Some(Measure::Unknown(_)) => why.is_some() || is_needed || signal != Signal::Gpu,
+        Some(Measure::AtLeast { .. }) => why.is_some() || (is_needed && cause != UnknownCause::FirstSample),
+        None => why.is_some() || is_needed,
+    };
+    if is_worth_it {
+        let doubt = Doubt::new(cause, why.unwrap_or_else(|| cause.sentence()));
+        picture.doubted.insert(What::Signal(signal), doubt);
     }
+}
+
+/// Nothing could be read.
+fn fail(picture: &mut Picture, signals: &[Signal], now: Timestamp) {
+    for signal in signals.iter().copied().filter(|signal| is_there(picture, *signal)).collect::<Vec<_>>() {
+        let cause = picture.doubted.cause(signal).unwrap_or(UnknownCause::ProbeFailed);
+        picture.record(signal, Read::unknown(cause, now), now);
+    }
+}
+
+/// Whether it is any loss that a signal cannot be read. One that is only counted and was never there is none.
+fn is_there(picture: &Picture, signal: Signal) -> bool {
+    picture.need(signal) == Need::Required || picture.checked.evidence.sample(signal).is_some()
 }
 
 /// Notes why nothing can be read.
 pub(super) fn doubt_all(picture: &mut Picture, doubt: &Doubt) {
     for signal in pulled(picture) {
-        picture.doubted.insert(What::Signal(signal), doubt.clone());
+        if is_there(picture, signal) {
+            picture.doubted.insert(What::Signal(signal), doubt.clone());
+        }
     }
 }

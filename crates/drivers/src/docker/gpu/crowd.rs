@@ -43,6 +43,11 @@ impl Crowd {
         self.known.get(&process).is_some_and(|cgroups| cgroups.contains(container))
     }
 
+    /// Whether anybody was seen in it.
+    pub(super) fn has_any_of(&self, container: &str) -> bool {
+        self.known.values().any(|cgroups| cgroups.contains(container))
+    }
+
     pub(super) fn retain(&mut self, mut is_needed: impl FnMut(Process) -> bool) {
         self.known.retain(|process, _| is_needed(*process));
     }

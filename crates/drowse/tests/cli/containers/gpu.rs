@@ -54,23 +54,56 @@ fn whose_processes_use_a_graphics_processor_stays_awake_and_its_neighbour_sleeps
 }
 
 #[test]
-fn a_library_that_fails_half_way_is_named_and_unknown_and_one_that_never_worked_judges_nobody() {
-    let broken = "devices 1\nanswer nvmlDeviceGetProcessUtilization 0 15\n";
-    let (stage, library) = with_library("policy.idle_timeout = \"5s\"", "devices 1\n");
+fn a_library_that_fails_half_way_is_named_and_concerns_those_who_use_it() {
+    let (stage, library) = with_library("policy.idle_timeout = \"5s\"", "");
     stage.run("read", &[], SLEEPS);
+    stage.run("without", &[], SLEEPS);
+    let on = format!("devices 1\nprocess 0 {}\n", stage.pid("read"));
+    library.follow(&on);
     let mut up = stage.up();
     let api = stage.folder.api(&up);
     until("it is read", || gpu(&api, "read")["state"] == "quiet");
-    library.follow(broken);
+    until("the other is too", || gpu(&api, "without")["state"] == "quiet");
+    library.follow(&format!("{on}answer nvmlDeviceGetProcessUtilization 0 15\n"));
     until("it is not any more", || gpu(&api, "read")["state"] == "unknown");
     let problem = "nvmlDeviceGetProcessUtilization for GPU 0: GPU is lost (15)";
     until("it is told", || api.send("GET", "/api/v1/workers/read/explain", "").contains(problem));
     until("that is journalled", || !events(&api, "worker.unreadable").is_empty());
     assert!(events(&api, "worker.unreadable")[0].to_string().contains(problem));
-    // One that comes now was never read: its other signals judge, and the one before it is still unknown.
+    // Who has none is judged by its other signals, whether it was read before or comes now.
+    up.wait_for("without paused");
     stage.run("never", &[], SLEEPS);
     up.wait_for("never paused");
     assert_eq!(stage.state("read"), "running", "{}", up.told());
-    library.follow("devices 1\n");
+    let told = events(&api, "worker.unreadable");
+    assert!(told.iter().all(|event| event["worker_id"] == "read"), "{told:?}");
+    // A device that cannot tell any more has its words too.
+    library.follow(&format!("{on}answer nvmlDeviceGetProcessUtilization 0 3\n"));
+    let problem = "nvmlDeviceGetProcessUtilization for GPU 0: not supported (MIG?)";
+    until("it is told", || api.send("GET", "/api/v1/workers/read/explain", "").contains(problem));
+    library.follow(&on);
     up.wait_for("read paused");
+    until("nothing is in doubt", || events(&api, "worker.readable").len() == 1);
+}
+
+#[test]
+fn use_of_a_device_that_cannot_be_read_is_unknown_below_the_threshold() {
+    let (stage, library) =
+        with_library("policy.idle_timeout = \"5s\"\npolicy.signals.gpu.active_above = \"30%\"", "");
+    stage.run("trains", &[], SLEEPS);
+    let pid = stage.pid("trains");
+    let on = format!("devices 2\nprocess 0 {pid}\nprocess 1 {pid}\nsample 0 {pid} 500 20 0 0 0\n");
+    library.follow(&format!("{on}sample 1 {pid} 500 90 0 0 0\n"));
+    let mut up = stage.up();
+    let api = stage.folder.api(&up);
+    until("it is in use", || gpu(&api, "trains")["state"] == "active");
+    // Twenty per cent on one, and the other one fails.
+    library.follow(&format!("{on}answer nvmlDeviceGetProcessUtilization 1 15\n"));
+    until("it is unknown", || gpu(&api, "trains")["state"] == "unknown");
+    // Another one falls asleep meanwhile.
+    stage.run("rests", &[], SLEEPS);
+    up.wait_for("rests paused");
+    assert_eq!(stage.state("trains"), "running", "{}", up.told());
+    library.follow(&on);
+    up.wait_for("trains paused");
 }
