@@ -45,6 +45,12 @@ impl Timestamp {
         if micros <= 0 { Duration::ZERO } else { Duration::from_micros(micros.unsigned_abs()) }
     }
 
+    /// The second that it is in: what people are told.
+    #[must_use]
+    pub const fn to_the_second(self) -> Self {
+        Self(self.0 - self.0.rem_euclid(1_000_000))
+    }
+
     /// The instant one `duration` later, or [`Timestamp::MAX`] if there is none.
     #[must_use]
     pub fn after(self, duration: Duration) -> Self {

@@ -94,10 +94,14 @@ impl Entry {
 impl fmt::Display for Entry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text: String = match self {
-            Entry::SleepIntended { reason, by, to, .. } => {
-                format!("going to sleep ({to}): {reason}, by {by}")
+            Entry::SleepIntended { reason, by, to, message, .. } => {
+                let why = if message.is_empty() { String::new() } else { format!(": {message}") };
+                format!("going to sleep ({to}): {reason}, by {by}{why}")
             }
-            Entry::Paused { reason, by, .. } => format!("paused: {reason}, by {by}"),
+            Entry::Paused { reason, by, stops_at: Some(at) } => {
+                format!("paused: {reason}, by {by}; it is stopped at {}", at.to_the_second())
+            }
+            Entry::Paused { reason, by, stops_at: None } => format!("paused: {reason}, by {by}"),
             Entry::Stopped { reason, by, exit_code: Some(code) } => {
                 format!("stopped: {reason}, by {by}, exit code {code}")
             }
@@ -107,13 +111,16 @@ impl fmt::Display for Entry {
             Entry::Resumed { reason, by } => format!("running again: {reason}, by {by}"),
             Entry::Started => "running for the first time".to_string(),
             Entry::Undone { by } => format!("pause taken back: {by}"),
-            Entry::HookVetoed { message, .. } => format!("before_pause said no: {message}"),
+            Entry::HookVetoed { message, in_a_row: 0 | 1 } => format!("before_pause said no: {message}"),
+            Entry::HookVetoed { message, in_a_row } => {
+                format!("before_pause said no, {in_a_row} times in a row: {message}")
+            }
             Entry::External { to } => format!("changed from outside: {to}"),
             Entry::Exited { code } => format!("exited by itself with code {code}"),
             Entry::Draining { by } => format!("draining, by {by}"),
             Entry::DrainEnded { by, why } => format!("drain ended, by {by}: {why}"),
             Entry::TerminateIntended { by, .. } => format!("being deleted, by {by}"),
-            Entry::Terminated => "gone".to_string(),
+            Entry::Terminated => "gone: the driver finds nothing left of it".to_string(),
             Entry::Found { was, found } => format!("was {was}; the driver says {found}"),
             Entry::DriverRefused { message, attempt } => {
                 format!("driver refused ({attempt} of 3): {message}")

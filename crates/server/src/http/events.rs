@@ -3,7 +3,6 @@
 use axum::Json;
 use axum::extract::State;
 use drowse_core::id::WorkerId;
-use drowse_core::journal::Entry;
 use drowse_store::{EventId, Resume, StoredEvent};
 use drowse_wire::problem::Code;
 use drowse_wire::v1::{Event, EventPage, EventQuery};
@@ -14,6 +13,7 @@ use super::extract::Query;
 use super::failure::{Answered, Failure};
 use super::workers::page_length;
 use crate::fleet::EventFilterOwned;
+use crate::said::sentence;
 
 /// Reads the journal.
 #[utoipa::path(get, path = "/api/v1/events", tag = "events", params(EventQuery),
@@ -78,48 +78,5 @@ pub(super) fn shown(journal: EventId, stored: StoredEvent) -> Event {
                 Map::from_iter([("value".to_owned(), other)])
             }
         },
-    }
-}
-
-/// What the rules noted has a sentence of its own; the rest is named by its type and whoever did it.
-fn sentence(kind: &str, doc: &Value) -> String {
-    if let Ok(entry) = serde_json::from_value::<Entry>(doc.clone()) {
-        return entry.to_string();
-    }
-    let what = kind.rsplit('.').next().unwrap_or(kind).replace('_', " ");
-    let what = match doc.get("key").and_then(Value::as_str) {
-        Some(key) => {
-            let value = doc.get("value").filter(|value| !value.is_null());
-            let value = value.map_or_else(|| "reset".to_owned(), |value| value.to_string().replace('"', ""));
-            let level = doc.get("level").and_then(Value::as_str).unwrap_or_default();
-            let name =
-                doc.get("name").and_then(Value::as_str).map_or_else(String::new, |name| format!(" {name}"));
-            format!("{level}{name}: {key} {what} to {value}")
-        }
-        None => what,
-    };
-    let text = |name: &str| doc.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
-    let by = text("by").map_or_else(String::new, |by| format!(" by {by}"));
-    let why = ["message", "reason", "summary"].into_iter().find_map(text);
-    let why = why.map_or_else(String::new, |why| format!(": {why}"));
-    format!("{what}{by}{why}")
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn an_event_says_in_words_what_happened() {
-        let cases = [
-            (("worker.registered", json!({ "by": "alice" })), "registered by alice"),
-            (("worker.snoozed", json!({ "by": "bob", "message": "demo" })), "snoozed by bob: demo"),
-            (("brake.engaged", Value::Null), "engaged"),
-        ];
-        for ((kind, doc), expected) in cases {
-            assert_eq!(sentence(kind, &doc), expected);
-        }
     }
 }

@@ -137,7 +137,7 @@ fn pages_of_the_journal_add_up_in_both_directions() {
     assert_eq!(all("&after=feed-0", "after"), ["w0", "w1", "w2", "w3", "w4"]);
     let of_one = rig.get("/api/v1/events?worker=w3&type=worker.registered")["events"].take();
     assert_eq!(of_one.as_array().unwrap().len(), 1);
-    assert_eq!(of_one[0]["message"], "registered by the admin");
+    assert_eq!(of_one[0]["message"], "on the books by the admin, driver sim");
 }
 
 #[test]

@@ -7,8 +7,8 @@ use drowse_core::id::WorkerId;
 use drowse_core::journal::Entry;
 use drowse_core::reason::PauseReason;
 use drowse_core::units::Human;
-use drowse_server::Fleet;
 use drowse_server::fleet::EventFilterOwned;
+use drowse_server::{Fleet, sentence};
 use drowse_store::StoredEvent;
 
 use crate::output;
@@ -62,10 +62,12 @@ impl News {
     async fn line(&mut self, stored: &StoredEvent) -> Option<String> {
         let event = &stored.event;
         let Some(worker) = event.worker.as_ref() else {
-            return event
-                .kind
-                .starts_with("brake.")
-                .then(|| self.at(event.at, &fleet_news(&event.kind, &event.doc)));
+            return event.kind.starts_with("brake.").then(|| {
+                self.at(
+                    event.at,
+                    &format!("{}; see `drowse brake status`", sentence(&event.kind, &event.doc)),
+                )
+            });
         };
         let entry = serde_json::from_value::<Entry>(event.doc.clone()).ok()?;
         let text = match &entry {
@@ -114,11 +116,4 @@ impl News {
         self.idle.insert(worker.clone(), text.clone());
         text
     }
-}
-
-/// What concerns everybody.
-fn fleet_news(kind: &str, doc: &serde_json::Value) -> String {
-    let why = ["cause", "how", "message"].into_iter().find_map(|name| doc.get(name)?.as_str());
-    let why = why.map_or_else(String::new, |why| format!(": {}", why.replace('_', " ")));
-    format!("the {}{why}; see `drowse brake status`", kind.replace('.', " "))
 }
