@@ -1,5 +1,6 @@
 //! Why a request cannot be done. Never answer "paused" when it was not.
 
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -19,7 +20,7 @@ pub enum Refusal {
     #[error("{} hold(s) keep the worker awake; use force to overrule them", holds.len())]
     Held { holds: Vec<Hold> },
     /// What put it to sleep may not be undone by this.
-    #[error("it was put to sleep by {} ({}), and that waits for a person: resume it", sleep.by, sleep.reason)]
+    #[error("{}", waits(sleep))]
     WakeNotAllowed { sleep: Sleep },
     /// It was taken out of service.
     #[error("the worker is out of service, so nothing wakes it")]
@@ -36,6 +37,16 @@ pub enum Refusal {
     /// It says nothing that counts now.
     #[error("ignored: {why}")]
     Ignored { why: String },
+}
+
+/// Whose sleep it is, since when and why, and who ends it.
+fn waits(sleep: &Sleep) -> String {
+    let Sleep { by, reason, message, at, .. } = sleep;
+    let words = if message.is_empty() { String::new() } else { format!(", {message:?}") };
+    format!(
+        "it was put to sleep by {by} at {} ({reason}{words}), and waits for a person to resume it",
+        at.to_the_second()
+    )
 }
 
 /// What changed between a decision and its commit.

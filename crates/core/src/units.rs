@@ -173,6 +173,40 @@ impl fmt::Display for Human {
     }
 }
 
+/// A duration as people are told it: the two largest units, without what is below a second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rough(pub Duration);
+
+impl fmt::Display for Rough {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut rest = self.0.as_secs();
+        let mut parts = 0;
+        for (unit, seconds) in [("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)] {
+            let count = rest / seconds;
+            rest %= seconds;
+            if count > 0 && parts < 2 {
+                write!(f, "{count}{unit}")?;
+            }
+            // A gap counts too: 1d0h5m is one day, not a day and five minutes.
+            parts += u8::from(count > 0 || parts > 0);
+        }
+        if parts == 0 { f.write_str("0s") } else { Ok(()) }
+    }
+}
+
+/// A size as people are told it: `712KiB`, `1.5MiB`, `87B`.
+pub fn rough_size(bytes: f64) -> String {
+    let units = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let (mut value, mut unit) = (bytes, 0);
+    // What would be shown as 1024 of one unit is one of the next.
+    while value >= 1023.5 && unit + 1 < units.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    let name = units[unit];
+    if unit == 0 || value >= 9.95 { format!("{value:.0}{name}") } else { format!("{value:.1}{name}") }
+}
+
 /// A size in the notation that [`parse_size`] reads, without loss: `1MiB`, `1500B`.
 pub fn format_size(bytes: u64) -> String {
     let (name, scale) = SIZE_UNITS[..5]

@@ -5,6 +5,7 @@
 //! display, by [`explain`](fn@explain).
 
 mod action;
+mod asleep;
 mod baseline;
 mod explain;
 mod limit;

@@ -8,6 +8,7 @@ use core::time::Duration;
 
 use serde::Serialize;
 
+use super::asleep::asleep;
 use super::{Reason, Snapshot, Verdict, weigh};
 use crate::clock::Timestamp;
 use crate::hold::Hold;
@@ -60,11 +61,11 @@ pub struct Explanation {
     pub verdict: Verdict,
     /// The answer in one sentence.
     pub summary: String,
-    /// Every reason.
+    /// Every reason; of one that sleeps, those that are not about its use.
     pub reasons: Vec<ReasonView>,
     /// What would have to change for it to sleep.
     pub would_have_to_change: Vec<String>,
-    /// What else one should know: a setting that the driver cannot follow.
+    /// What else one should know: how a sleep goes on, a setting that the driver cannot follow.
     pub notes: Vec<String>,
     /// Each signal that matters.
     pub signals: Vec<SignalView>,
@@ -89,19 +90,28 @@ pub fn explain(
         .into_iter()
         .filter_map(|signal| signal_view(snapshot, policy, look, signal, needs[signal as usize]))
         .collect();
-    let reasons: Vec<Reason> = verdict.reasons().collect();
+    let reasons: Vec<Reason> = verdict.telling_reasons().collect();
+    let asleep = asleep(snapshot.worker, now);
+    let would_have_to_change = if asleep.is_some() {
+        // It does.
+        Vec::new()
+    } else {
+        reasons.iter().filter_map(|reason| change(*reason, &signals, verdict, now)).collect()
+    };
+    let (summary, mut notes) = match asleep {
+        Some(asleep) => (asleep.summary, asleep.goes_on),
+        None => (summary(verdict, now), Vec::new()),
+    };
+    notes.extend(sleep_note(snapshot.worker, policy));
     Explanation {
         verdict: *verdict,
-        summary: summary(verdict, now),
-        would_have_to_change: reasons
-            .iter()
-            .filter_map(|reason| change(*reason, &signals, verdict, now))
-            .collect(),
+        summary,
+        would_have_to_change,
         reasons: reasons
             .iter()
             .map(|reason| ReasonView { code: reason.code(), sentence: sentence(*reason, verdict, now) })
             .collect(),
-        notes: sleep_note(snapshot.worker, policy).into_iter().collect(),
+        notes,
         signals,
         holds: snapshot.holds.to_vec(),
         policy: setting_views(snapshot.worker, policy, &needs, settings, provenance),

@@ -7,8 +7,9 @@ use drowse_core::flap::Flap;
 use drowse_core::hold::HoldKind;
 use drowse_core::policy::exemption::{Expiry, From};
 use drowse_core::policy::{Key, Level, PolicyLayer, Stack};
+use drowse_core::reason::PauseReason;
 use drowse_core::signal::{DriverKind, Measured, Reading, Signal, UnknownCause};
-use drowse_core::status::StatusKind;
+use drowse_core::status::{Sleep, Status, StatusKind};
 use drowse_core::verdict::{Explanation, Verdict, explain};
 
 use super::world::{World, at, exemption, hold, layer, minute, policy, secs};
@@ -233,4 +234,47 @@ fn a_check_that_took_its_time_is_explained_by_what_it_read() {
     let told = plainly(&world, &verdict);
     let cpu = told.signals.iter().find(|view| view.signal == Signal::Cpu).unwrap();
     assert!(!cpu.sentence.contains("not read"), "{}", cpu.sentence);
+}
+
+#[test]
+fn one_that_sleeps_says_why_and_how_it_goes_on() {
+    let mut world = World::routed(&[("stop_after", "10m"), ("terminate_after", "2d")]);
+    world.run_quiet(at(0), minute(10));
+    world.status(StatusKind::Paused, minute(60));
+    let verdict = world.look(minute(62));
+    let explanation = plainly(&world, &verdict);
+    assert_eq!(explanation.summary, "paused for 2m, since 2026-03-02T01:00:00Z, by drowse (idle_timeout)");
+    assert_eq!(
+        explanation.notes,
+        [
+            "it is stopped in 8m (2026-03-02T01:10:00Z), unless it is woken",
+            "it is deleted in 1d23h (2026-03-04T01:00:00Z), unless it is woken",
+            "whoever connects wakes it, and so does: drowse resume w",
+        ]
+    );
+    assert!(explanation.would_have_to_change.is_empty(), "{:?}", explanation.would_have_to_change);
+    let codes: Vec<&str> = explanation.reasons.iter().map(|reason| reason.code).collect();
+    assert_eq!(codes, ["not_running"]);
+}
+
+#[test]
+fn a_sleep_that_a_person_asked_for_has_their_words() {
+    let mut world = World::routed(&[("stop_after", "10m")]);
+    let sleep = Sleep {
+        reason: PauseReason::Manual,
+        by: "alice".into(),
+        message: "for a test".into(),
+        at: minute(60),
+        forced: false,
+    };
+    world.worker.status = Status::Paused { since: minute(60), sleep };
+    let explanation = plainly(&world, &world.look(minute(61)));
+    assert_eq!(
+        explanation.summary,
+        "paused for 1m, since 2026-03-02T01:00:00Z, by alice (manual): for a test"
+    );
+    assert_eq!(
+        explanation.notes,
+        ["no connection wakes it (wake_from is without manual); a person does: drowse resume w"]
+    );
 }

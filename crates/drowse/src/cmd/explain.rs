@@ -69,7 +69,10 @@ fn text(explanation: &Explanation, all: bool, asked_at: Option<Timestamp>) -> St
             reading.sentence.clone(),
         ]
     });
-    section("signals", signals.collect());
+    // Nobody looks at what sleeps.
+    if !matches!(explanation.status.as_str(), "paused" | "stopped") {
+        section("signals", signals.collect());
+    }
     let memory = explanation.memory_bytes.map(|bytes| vec![format!("{bytes} bytes in use; not judged")]);
     section("memory", memory.into_iter().collect());
     let holds = explanation.holds.iter().map(|hold| {

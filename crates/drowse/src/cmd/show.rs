@@ -62,8 +62,15 @@ fn text(worker: &Worker, activity: &WorkerActivity, now: Timestamp) -> String {
     if !worker.in_service {
         row("in service", "no: nothing wakes it".to_owned());
     }
-    row("kept awake by", ps::why(worker));
-    row("sleeps", ps::sleeps(worker, now));
+    if let Some(sleep) = &worker.sleep {
+        row("asleep because", ps::why(worker));
+        if !sleep.message.is_empty() {
+            row("in their words", sleep.message.clone());
+        }
+    } else {
+        row("kept awake by", ps::why(worker));
+        row("sleeps", ps::sleeps(worker, now));
+    }
     row("used", worker.used.clone());
     let by = worker.last_activity_by.as_deref().map(|by| format!(" ({by})")).unwrap_or_default();
     row("last activity", ago(worker.last_activity_at, now) + &by);

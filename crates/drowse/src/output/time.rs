@@ -3,24 +3,11 @@
 use std::time::Duration;
 
 use drowse_core::Timestamp;
+use drowse_core::units::Rough;
 
 /// The two largest units, rounded down: `2d4h`, `5m12s`, `0s`. A table is no stopwatch.
 pub(crate) fn coarse(duration: Duration) -> String {
-    let units = [("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)];
-    let mut rest = duration.as_secs();
-    let mut text = String::new();
-    let mut parts = 0;
-    for (name, seconds) in units {
-        let count = rest / seconds;
-        rest %= seconds;
-        if count > 0 && parts < 2 {
-            text.push_str(&count.to_string());
-            text.push_str(name);
-        }
-        // A gap counts too: 1d0h5m is one day, not a day and five minutes.
-        parts += usize::from(count > 0 || parts > 0);
-    }
-    if text.is_empty() { "0s".to_owned() } else { text }
+    Rough(duration).to_string()
 }
 
 /// `5m12s ago`, or a dash.

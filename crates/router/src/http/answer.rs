@@ -63,11 +63,7 @@ pub(super) fn turned(route: &Route, reader: Reader, why: &Turned) -> Response<Wo
         Turned::QueueFull | Turned::HostFull => ("full", "Too many are waiting"),
         Turned::NoSuchWorker | Turned::Ending => ("unavailable", "Not available"),
     };
-    let mut message = why.to_string();
-    if let Turned::NotAllowed { sleep: Some(sleep), .. } = why {
-        use std::fmt::Write as _;
-        let _ = write!(message, " (put to sleep by {} at {}: {})", sleep.by, sleep.at, sleep.reason);
-    }
+    let message = why.to_string();
     let shown = Shown { worker: route.worker.as_str(), title, message: &message, is_waiting: false };
     let mut answer = say(StatusCode::SERVICE_UNAVAILABLE, state, route, reader, &shown);
     if let Some(after) = why.retry_after() {

@@ -29,7 +29,7 @@ pub struct Reason {
 }
 
 impl Reason {
-    /// Every reason of a verdict.
+    /// Every reason of a verdict that says something about a worker in its status.
     pub fn all(verdict: &core::Verdict) -> Vec<Self> {
         let of = |reason: core::Reason| {
             let signal = if let core::Reason::RecentActivity { signal }
@@ -43,7 +43,7 @@ impl Reason {
                 if let core::Reason::Held { hold } = reason { Some(hold.code().to_owned()) } else { None };
             Self { code: reason.code().to_owned(), signal, hold, sentence: verdict.sentence(reason) }
         };
-        verdict.reasons().map(of).collect()
+        verdict.telling_reasons().map(of).collect()
     }
 }
 
@@ -195,11 +195,11 @@ pub struct Explanation {
     /// When it is looked at next.
     #[cfg_attr(feature = "openapi", schema(value_type = crate::schema::Instant))]
     pub next_check_at: Timestamp,
-    /// Every reason, for and against.
+    /// Every reason, for and against; of one that sleeps, those that are not about its use.
     pub reasons: Vec<Reason>,
     /// What would have to change for it to sleep.
     pub would_have_to_change: Vec<String>,
-    /// What else one should know: why a signal cannot be read, in the words of whoever tried, and what helps; a setting
+    /// What else one should know: when one that sleeps is stopped or deleted and what wakes it; why a signal cannot be read, in the words of whoever tried, and what helps; a setting
     /// that the driver cannot follow.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,

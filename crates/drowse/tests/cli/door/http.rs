@@ -57,12 +57,13 @@ fn a_request_wakes_the_worker_whose_host_it_names() {
     http("lab.example.org", shared, "/", &[]);
     up.wait_for("lab running again");
     let paused =
-        api.send("POST", "/api/v1/workers/lab/pause", "{\"reason\":\"spring cleaning\",\"force\":true}");
+        api.send("POST", "/api/v1/workers/lab/pause", "{\"message\":\"spring cleaning\",\"force\":true}");
     assert!(paused.starts_with("HTTP/1.1 20"), "{paused}");
     up.wait_for("lab paused");
     let answer = http("lab.example.org", shared, "/", &[]);
     assert!(answer.starts_with("HTTP/1.1 503 ") && answer.contains("drowse-state: asleep\n"), "{answer}");
-    assert!(answer.contains("admin"), "who: {answer}");
+    assert_eq!(answer.matches("put to sleep by admin").count(), 1, "who, and once: {answer}");
+    assert!(answer.contains("spring cleaning"), "why: {answer}");
 }
 
 #[test]
