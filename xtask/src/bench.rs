@@ -43,6 +43,7 @@ const BENCHMARKS: &[Benchmark] = &[
         by: By::Programs(&[
             Program { package: "drowse-sensors", target: "containers" },
             Program { package: "drowse-drivers", target: "docker" },
+            Program { package: "drowse", target: "checks" },
         ]),
     },
     Benchmark { name: "core", by: By::Criterion { package: "drowse-core" } },
