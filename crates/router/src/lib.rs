@@ -20,6 +20,7 @@
 #![forbid(unsafe_code)]
 
 mod close;
+mod dial;
 pub mod door;
 mod gate;
 pub mod http;
