@@ -99,6 +99,7 @@ fn judge_all(fleet: &[Judged], policy: &Policy) -> usize {
             exempt: Exempt::default(),
             is_braked: false,
             check_began_at: Some(now),
+            is_seen: true,
             idle_warned: None,
             runtime_warned: None,
             schedule_warned: None,

@@ -52,6 +52,8 @@ pub enum Entry {
     DrainEnded { by: String, why: String },
     /// It is being deleted.
     TerminateIntended { intent: IntentId, by: String },
+    /// It is not deleted after all.
+    TerminateUndone { by: String },
     /// It is gone.
     Terminated,
     /// It was not clear what had become of it, and this is what the driver says.
@@ -82,6 +84,7 @@ impl Entry {
             Entry::Draining { .. } => "worker.draining",
             Entry::DrainEnded { .. } => "worker.drain_ended",
             Entry::TerminateIntended { .. } => "worker.terminate_intended",
+            Entry::TerminateUndone { .. } => "worker.terminate_undone",
             Entry::Terminated => "worker.terminated",
             Entry::Found { .. } => "worker.found",
             Entry::DriverRefused { .. } => "worker.driver_refused",
@@ -120,6 +123,7 @@ impl fmt::Display for Entry {
             Entry::Draining { by } => format!("draining, by {by}"),
             Entry::DrainEnded { by, why } => format!("drain ended, by {by}: {why}"),
             Entry::TerminateIntended { by, .. } => format!("being deleted, by {by}"),
+            Entry::TerminateUndone { by } => format!("not deleted after all: {by}"),
             Entry::Terminated => "gone: the driver finds nothing left of it".to_string(),
             Entry::Found { was, found } => format!("was {was}; the driver says {found}"),
             Entry::DriverRefused { message, attempt } => {

@@ -56,6 +56,8 @@ pub enum Late {
     Unreadable,
     /// Another run than the one that was judged.
     OtherRun,
+    /// It was asleep and is awake: somebody else woke it.
+    Awake,
 }
 
 /// What asks for a sleeping worker.
@@ -111,6 +113,7 @@ impl WakeCause {
             WakeCause::Connection | WakeCause::Lease { .. } => ResumeReason::Wake,
             WakeCause::KeepAwake { .. } | WakeCause::Resume { .. } => ResumeReason::Manual,
             WakeCause::Schedule => ResumeReason::Schedule,
+            WakeCause::LastLook { found: Late::Awake } => ResumeReason::External,
             WakeCause::Activity
             | WakeCause::Veto
             | WakeCause::LastLook { .. }
@@ -133,6 +136,7 @@ impl WakeCause {
             WakeCause::LastLook { found: Late::KeepAliveFile } => "keep-alive file",
             WakeCause::LastLook { found: Late::Unreadable } => "keep-alive file that cannot be looked for",
             WakeCause::LastLook { found: Late::OtherRun } => "restart",
+            WakeCause::LastLook { found: Late::Awake } => "external",
             WakeCause::Recovery | WakeCause::Exit => "drowse",
             WakeCause::Shutdown => "shutdown",
             WakeCause::Removal => "removal",
@@ -245,6 +249,9 @@ pub enum Status {
         since: Timestamp,
         deadline: Timestamp,
         by: String,
+        /// A person asked for it: then it is deleted whatever it does by now.
+        #[serde(default)]
+        is_ordered: bool,
         /// The sleep that it was in, should it turn out that it cannot be deleted.
         sleep: Option<Sleep>,
         refusals: u8,

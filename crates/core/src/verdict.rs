@@ -57,6 +57,8 @@ pub struct Snapshot<'a> {
     pub is_braked: bool,
     /// When this check began to read; `None`: somebody looks between checks, and the last readings stand.
     pub check_began_at: Option<Timestamp>,
+    /// The driver showed it in this check, as it is believed to be. What sleeps sinks no deeper unseen.
+    pub is_seen: bool,
     /// The warning about idleness that was sent last.
     pub idle_warned: Option<Warned>,
     /// The warning about `max_runtime` that was sent last.

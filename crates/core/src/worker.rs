@@ -37,6 +37,7 @@ impl StopTime {
 
 /// What a driver can do and how long it may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(clippy::struct_excessive_bools, reason = "each says what one driver can do and another cannot")]
 pub struct Capabilities {
     /// It can freeze in place.
     pub can_freeze: bool,
@@ -44,6 +45,9 @@ pub struct Capabilities {
     pub can_hibernate: bool,
     /// It exits by itself and can be started again by us.
     pub restarts_on_error: bool,
+    /// Others start and stop it too, so that it is looked at once more before it is acted on.
+    #[serde(default)]
+    pub is_shared: bool,
     /// How long a thaw or a start may take.
     pub waking_within: Duration,
     /// How long a stop may take.
@@ -58,6 +62,7 @@ impl Capabilities {
             can_freeze: true,
             can_hibernate: false,
             restarts_on_error: false,
+            is_shared: false,
             waking_within: Duration::from_mins(1),
             stopping_within: StopTime::BeyondGrace(Duration::from_secs(30)),
             settle_for: Duration::ZERO,
@@ -66,11 +71,14 @@ impl Capabilities {
             DriverKind::Process | DriverKind::Sim => Capabilities { restarts_on_error: true, ..local },
             DriverKind::Qemu => local,
             // The engine answers before its events and lists agree.
-            DriverKind::Docker => Capabilities { settle_for: Duration::from_secs(1), ..local },
+            DriverKind::Docker => {
+                Capabilities { is_shared: true, settle_for: Duration::from_secs(1), ..local }
+            }
             // EC2 is eventually consistent and takes minutes.
             DriverKind::Ec2 => Capabilities {
                 can_freeze: false,
                 can_hibernate: true,
+                is_shared: true,
                 waking_within: Duration::from_mins(10),
                 stopping_within: StopTime::InAll(Duration::from_mins(10)),
                 settle_for: Duration::from_secs(30),

@@ -231,7 +231,15 @@ impl DockerDriver {
             entry.forget_record();
             return Ok(Acted::AlreadyTrue(look.seen));
         }
-        stop::stop(&self.inside, entry, terminate.intent, terminate.grace).await?;
+        let Terminate { intent, grace, run } = terminate;
+        if stop::is_another(&look, run.as_ref()) {
+            return Ok(Acted::AlreadyTrue(look.seen));
+        }
+        let stopped = stop::stop(&self.inside, entry, intent, grace, run.as_ref()).await?;
+        // Somebody has started it since. The engine itself deletes nothing that runs.
+        if stopped.seen().is_some_and(|seen| matches!(seen.power, Power::Running | Power::Paused)) {
+            return Ok(stopped);
+        }
         match self.inside.engine.remove(&look.id).await {
             Ok(()) | Err(Error::Gone) => {}
             Err(error) => return Err(error),

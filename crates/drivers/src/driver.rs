@@ -141,7 +141,7 @@ pub enum Spec {
 }
 
 /// A stop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stop {
     /// Whose stop this is. The same intent asked again goes on where it was: it is not signalled twice,
     /// and its grace does not start afresh. Another intent starts afresh.
@@ -152,15 +152,21 @@ pub struct Stop {
     pub grace: Duration,
     /// It is believed to be frozen. A driver thaws what it finds frozen in any case.
     pub thaw_first: bool,
+    /// The run that is to end. Where another is found, that one is over and was somebody else's to begin: it is left
+    /// alone, and the answer is [`Acted::AlreadyTrue`] with what was seen. `None`: whichever there is; drivers whose
+    /// workers nobody else starts need not look.
+    pub run: Option<BootId>,
 }
 
 /// A deletion.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Terminate {
     /// Whose deletion this is, as in [`Stop`].
     pub intent: IntentId,
     /// How long it may take from being asked to being killed.
     pub grace: Duration,
+    /// The run that it is in or was in last, as in [`Stop`].
+    pub run: Option<BootId>,
 }
 
 /// Which signals to read.

@@ -14,7 +14,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use drowse_core::Timestamp;
-use drowse_core::id::{IntentId, WorkerId};
+use drowse_core::id::{BootId, IntentId, WorkerId};
 use drowse_core::signal::{DriverKind, Signal};
 use drowse_core::worker::{Capabilities, Power};
 use tokio::sync::watch;
@@ -170,13 +170,14 @@ impl Sim {
         worker: &WorkerId,
         op: Op,
         intent: Option<(IntentId, Duration)>,
+        run: Option<&BootId>,
         within: Duration,
     ) -> Result<Acted, Error> {
         let call = self.arrive(worker, op, within)?;
         if call.silence == Some(Silence::Deaf) {
             self.answer(&call, call.deadline).await?;
         }
-        let (pending, manner) = match self.begin(worker, op, intent, call.takes)? {
+        let (pending, manner) = match self.begin(worker, op, intent, run, call.takes)? {
             Begun::Already(seen) => {
                 self.answer(&call, call.began_at).await?;
                 return Ok(Acted::AlreadyTrue(seen));
@@ -210,6 +211,7 @@ impl Sim {
         worker: &WorkerId,
         op: Op,
         intent: Option<(IntentId, Duration)>,
+        run: Option<&BootId>,
         takes: Duration,
     ) -> Result<Begun, Error> {
         let mut world = self.lock();
@@ -218,6 +220,10 @@ impl Sim {
         let unit = world.unit(worker)?;
         let seen = unit.seen(worker, now);
         let manner = unit.spec.manner;
+        // That run is over, and this one was begun by somebody else.
+        if run.is_some() && seen.boot.as_ref() != run {
+            return Ok(Begun::Already(seen));
+        }
         if let Some(pending) = unit.pending {
             // The same again is the same.
             if pending.op == op && pending.intent == intent.map(|(intent, _)| intent) {
@@ -336,11 +342,11 @@ impl Driver for Sim {
     }
 
     fn freeze<'a>(&'a self, worker: &'a WorkerId, within: Duration) -> Answer<'a, Acted> {
-        Box::pin(self.act(worker, Op::Freeze, None, within))
+        Box::pin(self.act(worker, Op::Freeze, None, None, within))
     }
 
     fn thaw<'a>(&'a self, worker: &'a WorkerId, within: Duration) -> Answer<'a, Acted> {
-        Box::pin(self.act(worker, Op::Thaw, None, within))
+        Box::pin(self.act(worker, Op::Thaw, None, None, within))
     }
 
     fn thaw_at_once(&self, worker: &WorkerId, ready: &mut dyn FnMut() -> bool) -> bool {
@@ -356,11 +362,14 @@ impl Driver for Sim {
     }
 
     fn start<'a>(&'a self, worker: &'a WorkerId, within: Duration) -> Answer<'a, Acted> {
-        Box::pin(self.act(worker, Op::Start, None, within))
+        Box::pin(self.act(worker, Op::Start, None, None, within))
     }
 
     fn stop<'a>(&'a self, worker: &'a WorkerId, stop: Stop, within: Duration) -> Answer<'a, Acted> {
-        Box::pin(self.act(worker, Op::Stop, Some((stop.intent, stop.grace)), within))
+        Box::pin(async move {
+            let run = stop.run.as_ref();
+            self.act(worker, Op::Stop, Some((stop.intent, stop.grace)), run, within).await
+        })
     }
 
     fn terminate<'a>(
@@ -369,7 +378,10 @@ impl Driver for Sim {
         terminate: Terminate,
         within: Duration,
     ) -> Answer<'a, Acted> {
-        Box::pin(self.act(worker, Op::Terminate, Some((terminate.intent, terminate.grace)), within))
+        Box::pin(async move {
+            let (run, intent) = (terminate.run.as_ref(), Some((terminate.intent, terminate.grace)));
+            self.act(worker, Op::Terminate, intent, run, within).await
+        })
     }
 
     fn read<'a>(

@@ -190,6 +190,7 @@ impl<'t> Change<'t> {
             exempt: self.book.exempt(&after.selectors, self.now),
             is_braked: false,
             check_began_at: None,
+            is_seen: false,
             idle_warned: None,
             runtime_warned: None,
             schedule_warned: None,

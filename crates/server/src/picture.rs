@@ -36,6 +36,8 @@ pub(crate) struct Picture {
     pub(crate) exempt: Exempt,
     pub(crate) is_braked: bool,
     pub(crate) can_scale_down: bool,
+    /// The driver showed it in this check, as it is believed to be.
+    pub(crate) is_seen: bool,
     /// When it began to be read.
     pub(crate) began_at: Timestamp,
     /// When it was checked before this check.
@@ -94,6 +96,7 @@ impl Picture {
             hold_ended_at: held.ended_at(now),
             is_braked: brake.is_engaged(),
             can_scale_down: false,
+            is_seen: false,
             totals: Totals::default(),
             keep_alive: KeepAlive::NotLooked,
             doubted: Doubted::default(),
@@ -187,6 +190,7 @@ impl Picture {
             exempt: self.exempt,
             is_braked: self.is_braked,
             check_began_at,
+            is_seen: self.is_seen,
             idle_warned: self.checked.idle_warned,
             runtime_warned: self.checked.runtime_warned,
             schedule_warned: self.checked.schedule_warned,

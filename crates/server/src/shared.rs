@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use drowse_core::Timestamp;
 use drowse_core::brake::{BrakeTerms, GoneTally};
-use drowse_core::id::{IntentId, WorkerId};
+use drowse_core::id::{BootId, IntentId, WorkerId};
 use drowse_core::worker::Worker;
 use drowse_store::Store;
 
@@ -76,8 +76,8 @@ pub(crate) struct Shared {
     pub(crate) brake_terms: BrakeTerms,
     /// The intents that this run of the program has opened or taken over.
     pub(crate) known: Intents,
-    /// The intents whose stop has been asked for: what was told to end is not looked at again.
-    pub(crate) asked: Intents,
+    /// The intents whose stop or deletion has been asked for, with the run that it was asked of.
+    pub(crate) asked: Asked,
     /// Who runs again and is not yet written down as running.
     pub(crate) awake: Awake,
     /// Who is being acted on just now.
@@ -135,7 +135,7 @@ impl Shared {
             metrics: Metrics::default(),
             queue: Queue::new(checks_at_once.max(1)),
             known: Intents::default(),
-            asked: Intents::default(),
+            asked: Asked::default(),
             awake: Awake::default(),
             work: Work::default(),
             meters: Meters::default(),
@@ -185,6 +185,25 @@ impl Intents {
 
     pub(crate) fn contains(&self, worker: &WorkerId, intent: IntentId) -> bool {
         lock(&self.0).get(worker) == Some(&intent)
+    }
+}
+
+/// Which run the driver was asked to end, by the intent that it was asked for.
+#[derive(Debug, Default)]
+pub(crate) struct Asked(Mutex<HashMap<WorkerId, (IntentId, Option<BootId>)>>);
+
+impl Asked {
+    pub(crate) fn insert(&self, worker: &WorkerId, intent: IntentId, run: Option<BootId>) {
+        lock(&self.0).insert(worker.clone(), (intent, run));
+    }
+
+    /// The run, where the driver tells; nothing if it has not been asked yet.
+    #[expect(
+        clippy::option_option,
+        reason = "not asked, and asked of a run that has no name, are not the same"
+    )]
+    pub(crate) fn run(&self, worker: &WorkerId, intent: IntentId) -> Option<Option<BootId>> {
+        lock(&self.0).get(worker).filter(|(asked, _)| *asked == intent).map(|(_, run)| run.clone())
     }
 }
 

@@ -12,6 +12,7 @@ mod reconcile {
     mod journal;
     mod law;
     mod life;
+    mod never_fought;
     mod outside;
     mod policy;
     mod restart;

@@ -87,7 +87,8 @@ pub(super) fn drained(mut draft: Draft, generation: Generation) -> Result<Step, 
     if reason == PauseReason::ScaleDown {
         draft.worker.counters.count_pause(reason);
     }
-    Ok(terminate(draft, &by))
+    let is_ordered = reason == PauseReason::Manual;
+    Ok(terminate(draft, &by, is_ordered))
 }
 
 pub(super) fn terminate_requested(draft: Draft, request: &Request) -> Result<Step, Refusal> {
@@ -99,7 +100,7 @@ pub(super) fn terminate_requested(draft: Draft, request: &Request) -> Result<Ste
         | Status::Unknown { .. }
         | Status::Failed { .. } => {
             asleep::check_holds(&draft, request)?;
-            Ok(terminate(draft, &request.by))
+            Ok(terminate(draft, &request.by, true))
         }
         Status::Terminating { .. } | Status::Terminated { .. } => Ok(draft.already()),
         Status::Provisioning { .. }
@@ -125,12 +126,12 @@ pub(super) fn terminate_after_elapsed(draft: Draft, generation: Generation) -> R
         | Status::Unknown { .. } => return Err(draft.wrong_status("deleted after its sleep")),
     };
     match draft.worker.terms.terminate_after {
-        Some(after) if draft.now >= asleep_since + after => Ok(terminate(draft, DROWSE)),
+        Some(after) if draft.now >= asleep_since + after => Ok(terminate(draft, DROWSE, false)),
         Some(_) | None => Err(Refusal::Ignored { why: "terminate_after is not over".into() }),
     }
 }
 
-fn terminate(mut draft: Draft, by: &str) -> Step {
+fn terminate(mut draft: Draft, by: &str, is_ordered: bool) -> Step {
     let intent = draft.next_intent();
     draft.note(Entry::TerminateIntended { intent, by: by.to_string() });
     let since = draft.now;
@@ -153,6 +154,7 @@ fn terminate(mut draft: Draft, by: &str) -> Step {
         since,
         deadline: since + TERMINATING_WITHIN,
         by: by.to_string(),
+        is_ordered,
         sleep,
         refusals: 0,
     });

@@ -146,10 +146,11 @@ fn external(mut draft: Draft, seen: Sight<'_>) -> Step {
 fn back(draft: &mut Draft, seen: Sight<'_>) {
     let is_thawed = matches!(draft.worker.status, Status::Paused { .. })
         && (seen.boot.is_none() || draft.worker.boot.is_none() || seen.boot == draft.worker.boot.as_ref());
-    if !is_thawed {
-        restarted(draft, seen);
-        return;
-    }
+    if is_thawed { thawed(draft, seen) } else { restarted(draft, seen) }
+}
+
+/// Somebody thawed it: the run goes on.
+pub(super) fn thawed(draft: &mut Draft, seen: Sight<'_>) {
     draft.note(Entry::External { to: StatusKind::Running });
     driver::meet_run(draft, seen.boot, seen.dated_at);
     came_back(draft, seen.dated_at, WakeFrom::Frozen);

@@ -82,6 +82,7 @@ fn entry_text(entry: &Entry) -> Option<String> {
         Entry::Exited { code } => format!("exited {code}"),
         Entry::Draining { by } => format!("draining {by}"),
         Entry::DrainEnded { by, .. } => format!("undrained {by}"),
+        Entry::TerminateUndone { .. } => "not deleted".to_string(),
         Entry::Terminated => "terminated".to_string(),
         Entry::Found { found, .. } => format!("found {found}"),
         Entry::DriverRefused { attempt, .. } => format!("driver refused {attempt}"),

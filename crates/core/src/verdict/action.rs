@@ -59,7 +59,12 @@ fn strongest(
     let worker = snapshot.worker;
     let may_act = !policy.protected && !snapshot.is_braked;
     match &worker.status {
-        Status::Paused { .. } | Status::Stopped { .. } if !may_act || !policy.auto_pause => Action::None,
+        // Somebody may have started it: who was not seen asleep in this check is not acted on.
+        Status::Paused { .. } | Status::Stopped { .. }
+            if !may_act || !policy.auto_pause || !snapshot.is_seen =>
+        {
+            Action::None
+        }
         Status::Paused { sleep, .. } | Status::Stopped { sleep, .. }
             if policy.terminate_after.is_some_and(|after| now >= sleep.at + after) =>
         {

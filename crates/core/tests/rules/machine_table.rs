@@ -145,6 +145,10 @@ pub(crate) const TABLE: &[Row] = &[
         Waking,
     ),
     row("a hook or the last look says no", &[Pausing, Stopping], &[C::Veto], Waking),
+    row("found in another run", &[Pausing, Stopping], &[C::Veto], Running),
+    row("found awake, or in another run, before it is deleted", &[Terminating], &[C::Veto], Running),
+    row("found asleep otherwise before it is deleted", &[Terminating], &[C::Veto], Paused),
+    row("found stopped otherwise before it is deleted", &[Terminating], &[C::Veto], Stopped),
     row("activity that was on its way when the pause committed", &[Paused], &[C::Activity], Waking),
     // Waking: it was taken back too late and has stopped, and somebody waits for it.
     row("drowse came back and cannot vouch for it", &[Pausing, Stopping, Waking], &[C::Recovery], Waking),

@@ -194,6 +194,7 @@ impl World {
             exempt: Exempt::of(&self.exemptions, &self.worker.selectors, now),
             is_braked: self.is_braked,
             check_began_at,
+            is_seen: true,
             idle_warned: self.idle_warned,
             runtime_warned: self.runtime_warned,
             schedule_warned: self.schedule_warned,
@@ -305,7 +306,7 @@ pub(super) fn status(kind: StatusKind, since: Timestamp) -> Status {
             Status::Draining { since, deadline, by, reason: PauseReason::ScaleDown, was_stopped: None }
         }
         StatusKind::Terminating => {
-            Status::Terminating { intent, since, deadline, by, refusals: 0, sleep: None }
+            Status::Terminating { intent, since, deadline, by, is_ordered: false, refusals: 0, sleep: None }
         }
         StatusKind::Terminated => Status::Terminated { since },
         StatusKind::Failed => Status::Failed { since, cause: FailCause::Refused, message: "no".into() },

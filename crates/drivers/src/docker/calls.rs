@@ -87,7 +87,8 @@ impl Driver for DockerDriver {
             }
             let entry = self.entry(worker)?;
             let _turn = entry.acting.lock().await;
-            stop::stop(&self.inside, &entry, stop.intent, stop.grace).await
+            let run = stop.run.as_ref();
+            stop::stop(&self.inside, &entry, stop.intent, stop.grace, run).await
         }))
     }
 

@@ -22,12 +22,18 @@ use crate::driver::{Acted, Error};
 
 const KILL: &str = "SIGKILL";
 
-/// Ends its run, if there is one.
+/// Whether this is not the run that is meant.
+pub(super) fn is_another(look: &Look, run: Option<&BootId>) -> bool {
+    run.zip(look.seen.boot.as_ref()).is_some_and(|(meant, found)| meant != found)
+}
+
+/// Ends its run, if there is one, and if it is the one that is meant.
 pub(super) async fn stop(
     inside: &Arc<Inside>,
     entry: &Arc<Entry>,
     intent: IntentId,
     grace: Duration,
+    run: Option<&BootId>,
 ) -> Result<Acted, Error> {
     let look = entry.look(inside).await?;
     let boot = match (look.seen.power, look.seen.boot.clone()) {
@@ -36,6 +42,11 @@ pub(super) async fn stop(
             return Ok(Acted::AlreadyTrue(look.seen));
         }
     };
+    // The same intent has begun to end another run: that one is over, and whoever began this one wants it.
+    let begun = entry.record().stop.filter(|begun| begun.intent == intent);
+    if is_another(&look, run) || begun.is_some_and(|begun| begun.boot != boot) {
+        return Ok(Acted::AlreadyTrue(look.seen));
+    }
     let ending = Ending::begin(inside, entry);
     let mut plan = carry_on(inside, entry, intent, grace, &look, &boot).await?;
     // The grace is waited for on the monotonic clock: a jump of the wall clock must not cut it short.

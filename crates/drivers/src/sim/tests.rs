@@ -193,7 +193,7 @@ fn each_run_crashes_once() {
 fn a_stop_takes_what_the_worker_needs_and_at_most_its_grace() {
     let stop = |on_term, grace| {
         let sim = sim(Spec { on_term, ..Spec::default() });
-        let stop = Stop { intent: IntentId(1), mode: SleepMode::Stop, grace, thaw_first: false };
+        let stop = Stop { intent: IntentId(1), mode: SleepMode::Stop, grace, thaw_first: false, run: None };
         let Ok(Acted::Done(seen)) = run(&sim, sim.stop(&worker(), stop, LONG)) else { panic!("not done") };
         (seen.exit_code, sim.now().since(START))
     };

@@ -57,6 +57,8 @@ pub(crate) struct Pending {
     pub(crate) op: Op,
     pub(crate) intent: Option<IntentId>,
     pub(crate) done_at: Timestamp,
+    /// The run that it is about: a stop does not end the next one.
+    boot: u64,
     /// How the run ends, for a stop.
     code: i32,
 }
@@ -158,6 +160,7 @@ impl World {
             op,
             intent: intent.map(|(intent, _)| intent),
             done_at: now + takes + ends_after,
+            boot: unit.boots,
             code,
         };
         unit.pending = Some(pending);
@@ -209,6 +212,7 @@ impl World {
         let Some(unit) = self.units.get(worker) else { return };
         match (pending.op, unit.power) {
             (_, Power::Gone) => {}
+            (Op::Stop | Op::Terminate, _) if unit.boots != pending.boot => {}
             (Op::Freeze, Power::Running) => self.set(worker, Power::Paused, None),
             (Op::Thaw | Op::Start, Power::Paused) => self.set(worker, Power::Running, None),
             (Op::Start, Power::Stopped) => self.begin_run(worker),

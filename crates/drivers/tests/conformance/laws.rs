@@ -11,10 +11,10 @@ use crate::rig::{Kind, LONG, Rig};
 use crate::workload::Workload;
 
 pub(crate) fn stop_within(intent: u64, grace: Duration) -> Stop {
-    Stop { intent: IntentId(intent), mode: SleepMode::Stop, grace, thaw_first: false }
+    Stop { intent: IntentId(intent), mode: SleepMode::Stop, grace, thaw_first: false, run: None }
 }
 
-const TERMINATE: Terminate = Terminate { intent: IntentId(99), grace: LONG };
+const TERMINATE: Terminate = Terminate { intent: IntentId(99), grace: LONG, run: None };
 
 pub(crate) fn done(acted: Result<Acted, Error>) -> Seen {
     match acted {

@@ -89,7 +89,11 @@ pub(crate) async fn a_reused_pid_is_never_signalled(rig: &mut Rig) {
         rig.driver()
             .terminate(
                 &worker,
-                drowse_drivers::Terminate { intent: drowse_core::id::IntentId(3), grace: Duration::ZERO },
+                drowse_drivers::Terminate {
+                    intent: drowse_core::id::IntentId(3),
+                    grace: Duration::ZERO,
+                    run: None,
+                },
                 LONG,
             )
             .await

@@ -345,7 +345,7 @@ impl Drop for Rig {
         if self.subject.is_none() {
             self.reopen();
         }
-        let terminate = Terminate { intent: IntentId(u64::MAX), grace: Duration::ZERO };
+        let terminate = Terminate { intent: IntentId(u64::MAX), grace: Duration::ZERO, run: None };
         let driver = self.process();
         let workers = self.workers.borrow().clone();
         // A runtime cannot be started within another, and a failing law ends within one.
@@ -354,7 +354,7 @@ impl Drop for Rig {
                 runtime().block_on(async {
                     for (worker, workload) in workers {
                         let _ = driver.adopt(&worker, &workload.process(Path::new("/")), LONG).await;
-                        let _ = driver.terminate(&worker, terminate, LONG).await;
+                        let _ = driver.terminate(&worker, terminate.clone(), LONG).await;
                     }
                 });
             });

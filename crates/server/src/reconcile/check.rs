@@ -144,6 +144,7 @@ impl Shared {
                 None
             }
         };
+        picture.is_seen = seen.is_some();
         match picture.worker.status.kind() {
             StatusKind::Running if seen.is_some() => {
                 self.read_signals(&mut picture, &spec).await;

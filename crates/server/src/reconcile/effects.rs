@@ -10,7 +10,7 @@ use std::time::Duration;
 use drowse_core::Timestamp;
 use drowse_core::effect::Effect;
 use drowse_core::event::Event;
-use drowse_core::id::{IntentId, WorkerId};
+use drowse_core::id::{BootId, IntentId, WorkerId};
 use drowse_core::machine::Answer;
 use drowse_core::signal::{DriverKind, Signal};
 use drowse_core::step;
@@ -21,6 +21,7 @@ use serde::Deserialize as _;
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 
+use super::last_look::is_another;
 use crate::change::Change;
 use crate::config::Target;
 use crate::fleet::ControlError;
@@ -116,25 +117,23 @@ impl Shared {
                 }
             }
             Effect::Stop { intent, mode, grace, thaw_first } => {
-                if !self.asked.contains(id, intent) && !self.passes_last_look(&job, intent).await {
-                    return;
-                }
-                self.asked.insert(id, intent);
+                let Ok(run) = self.run_to_end(&job, intent).await else { return };
                 let within = job.within(self.clock.now());
-                let stop = Stop { intent, mode, grace, thaw_first };
+                let stop = Stop { intent, mode, grace, thaw_first, run: run.clone() };
                 let answer = self.hands.call("stop", job.driver.stop(id, stop, within)).await;
-                self.done(&job, intent, answer, &[Power::Stopped, Power::Gone]).await;
+                self.done(&job, intent, answer, run.as_ref(), &[Power::Stopped, Power::Gone]).await;
             }
             Effect::Terminate { intent } => {
+                let Ok(run) = self.run_to_end(&job, intent).await else { return };
                 let grace = job.subject.worker.terms.grace;
                 let within = job.within(self.clock.now());
-                let terminate = Terminate { intent, grace };
+                let terminate = Terminate { intent, grace, run: run.clone() };
                 let answer = self.hands.call("terminate", job.driver.terminate(id, terminate, within)).await;
                 let answer = match answer {
                     Err(Error::Gone) => self.hands.look(id, &job.subject.spec).await.map(Acted::AlreadyTrue),
                     other => other,
                 };
-                self.done(&job, intent, answer, &[Power::Gone]).await;
+                self.done(&job, intent, answer, run.as_ref(), &[Power::Gone]).await;
             }
             // Done in the transaction that decided them.
             Effect::Look { .. } | Effect::Snooze { .. } | Effect::EndHolds | Effect::EndLeasedTime => {}
@@ -296,8 +295,15 @@ impl Shared {
         job: &Job<'_>,
         intent: IntentId,
         answer: Result<Acted, Error>,
+        run: Option<&BootId>,
         wanted: &[Power],
     ) {
+        if let Ok(Acted::AlreadyTrue(seen) | Acted::Done(seen)) = &answer
+            && !wanted.contains(&seen.power)
+            && is_another(run, seen)
+        {
+            return self.leave_alone(job, intent, seen).await;
+        }
         if let Some(seen) = self.settled(job, intent, answer, wanted).await {
             self.answer(job.id, Event::DriverDone { intent, exit_code: seen.exit_code }).await;
         }

@@ -18,7 +18,6 @@ use drowse_core::worker::Power;
 use drowse_store::{Lane, StoreError};
 use tokio::task::JoinError;
 
-use super::check::is_made_by_us;
 use super::effects::{Job, MARGIN, RETRY};
 use super::last_look::told_late;
 use crate::fleet::ControlError;
@@ -45,7 +44,7 @@ impl Shared {
             let Some(seen) = self.settled(job, intent, answer, &[Power::Paused]).await else { return };
             debug_assert_eq!(seen.power, Power::Paused);
             frozen_at = self.clock.now();
-            if !is_made_by_us(job.subject.worker.driver) {
+            if job.driver.capabilities().is_shared {
                 // Nobody in it can ask for anything from now on, and until now somebody could.
                 look = Some(self.last_look_at(job, &seen).await);
             }

@@ -7,13 +7,12 @@ use std::sync::Arc;
 
 use drowse_core::event::Event;
 use drowse_core::hold::KeepAlive;
-use drowse_core::id::IntentId;
+use drowse_core::id::{BootId, IntentId};
 use drowse_core::machine::{Answer, LastLook};
 use drowse_core::step;
 use drowse_core::worker::Power;
 use drowse_drivers::{Error, Seen};
 
-use super::check::is_made_by_us;
 use super::effects::Job;
 use super::keep_alive;
 use crate::change::Change;
@@ -23,23 +22,65 @@ use crate::shared::Shared;
 impl Shared {
     /// Looks before the driver acts. False: it may not, and that has been dealt with.
     pub(super) async fn passes_last_look(self: &Arc<Self>, job: &Job<'_>, intent: IntentId) -> bool {
-        // Nobody else starts these anew, and they have no files of their own.
-        if is_made_by_us(job.subject.worker.driver) {
-            return true;
-        }
-        match self.hands.look(job.id, &job.subject.spec).await {
-            Ok(seen) => {
+        match self.look_again(job).await {
+            Ok(Some(seen)) => {
                 let look = self.last_look_at(job, &seen).await;
                 self.may_act(job, intent, look).await
             }
-            // Whoever cannot be looked at is not acted on; it is tried again until its deadline.
-            Err(error @ (Error::Unreachable { .. } | Error::TimedOut { .. })) => {
-                self.unanswered(job.id, &error).await;
-                false
-            }
-            // The driver says so again when it is asked to act.
-            Err(Error::Refused { .. } | Error::Gone | Error::Unsupported { .. }) => true,
+            Ok(None) => true,
+            Err(NotNow) => false,
         }
+    }
+
+    /// The run that the driver may be asked to end, after a last look; `None`: whichever there is.
+    ///
+    /// What has been told to end is not taken back, so that a call that is made again is not looked at again but for
+    /// one thing: whether it is still the same run. One that somebody began meanwhile is theirs.
+    pub(super) async fn run_to_end(
+        self: &Arc<Self>,
+        job: &Job<'_>,
+        intent: IntentId,
+    ) -> Result<Option<BootId>, NotNow> {
+        let Some(seen) = self.look_again(job).await? else { return Ok(None) };
+        if let Some(run) = self.asked.run(job.id, intent) {
+            if is_another(run.as_ref(), &seen) {
+                self.leave_alone(job, intent, &seen).await;
+                return Err(NotNow);
+            }
+            return Ok(run);
+        }
+        let look = self.last_look_at(job, &seen).await;
+        if !self.may_act(job, intent, look).await {
+            return Err(NotNow);
+        }
+        self.asked.insert(job.id, intent, seen.boot.clone());
+        Ok(seen.boot)
+    }
+
+    /// Looks at a worker that others start and stop too; `None`: there is nothing to see.
+    async fn look_again(self: &Arc<Self>, job: &Job<'_>) -> Result<Option<Seen>, NotNow> {
+        // Nobody else starts these anew, and they have no files of their own.
+        if !job.driver.capabilities().is_shared {
+            return Ok(None);
+        }
+        match self.hands.look(job.id, &job.subject.spec).await {
+            Ok(seen) => Ok(Some(seen)),
+            // The driver says so again when it is asked to act.
+            Err(Error::Gone | Error::Unsupported { .. }) => Ok(None),
+            // Whoever cannot be looked at is not acted on; it is tried again until its deadline.
+            Err(error @ (Error::Unreachable { .. } | Error::TimedOut { .. } | Error::Refused { .. })) => {
+                self.unanswered(job.id, &error).await;
+                Err(NotNow)
+            }
+        }
+    }
+
+    /// The run that was to end is over, and this one was begun by somebody else: the rules are told.
+    pub(super) async fn leave_alone(self: &Arc<Self>, job: &Job<'_>, intent: IntentId, seen: &Seen) {
+        let (power, boot) = (seen.power, seen.boot.clone());
+        let look = LastLook { power, boot, keep_alive: KeepAlive::NotLooked, is_later: true };
+        // Too late for this intent: then nothing is done for it any more either.
+        let _ = self.answer_with(job.id, move |change| told_late(change, intent, &look)).await;
     }
 
     /// Which run there is, which has just been seen, and its keep-alive file.
@@ -51,7 +92,7 @@ impl Shared {
             }
             Power::Stopped | Power::Gone => KeepAlive::NotLooked,
         };
-        LastLook { boot: seen.boot.clone(), keep_alive }
+        LastLook { power: seen.power, boot: seen.boot.clone(), keep_alive, is_later: false }
     }
 
     /// Whether the driver may act after this look; if not, its sleep has been taken back.
@@ -66,6 +107,14 @@ impl Shared {
         // Too late for this intent: then it is not this one that may act.
         matches!(answered.await, Ok(Answer::AlreadyTrue))
     }
+}
+
+/// It may not be acted on now, and that has been dealt with.
+pub(super) struct NotNow;
+
+/// Whether another run than this is there.
+pub(super) fn is_another(run: Option<&BootId>, seen: &Seen) -> bool {
+    run.zip(seen.boot.as_ref()).is_some_and(|(run, found)| run != found)
 }
 
 /// Tells the rules of a last look, and keeps the hold that it found.

@@ -14,8 +14,9 @@ use drowse_core::Timestamp;
 use drowse_core::brake::BrakeTerms;
 use drowse_core::id::WorkerId;
 use drowse_core::policy::{Key, Level, PolicyBook, PolicyLayer, Selectors, Source, Value};
+use drowse_core::signal::DriverKind;
 use drowse_core::status::{Status, StatusKind};
-use drowse_core::worker::{Power, Worker};
+use drowse_core::worker::{Capabilities, Power, Worker};
 use drowse_drivers::Driver;
 use drowse_drivers::sim::{self, Sim};
 use drowse_server::crash::{CrashPoint, CrashPoints};
@@ -103,8 +104,19 @@ pub(crate) fn id(name: &str) -> WorkerId {
 
 impl Bench {
     pub(crate) fn new(seed: u64, layers: Vec<PolicyLayer>) -> Self {
+        Self::with(Sim::new(seed, Timestamp::from_secs(START)), layers)
+    }
+
+    /// Where others start and stop workers too.
+    pub(crate) fn shared(seed: u64, layers: Vec<PolicyLayer>) -> Self {
+        let capabilities = Capabilities { is_shared: true, ..Capabilities::of(DriverKind::Sim) };
+        let sim = Sim::new(seed, Timestamp::from_secs(START)).with_capabilities(capabilities);
+        Self::with(sim, layers)
+    }
+
+    fn with(sim: Sim, layers: Vec<PolicyLayer>) -> Self {
         let now = Timestamp::from_secs(START);
-        let sim = Arc::new(Sim::new(seed, now));
+        let sim = Arc::new(sim);
         let fate = Fate::default();
         fate.left.store(-1, Ordering::Relaxed);
         let mut bench = Self {

@@ -66,6 +66,7 @@ fn counted(entries: &[(Timestamp, Entry)]) -> Counters {
             | Entry::Draining { .. }
             | Entry::DrainEnded { .. }
             | Entry::TerminateIntended { .. }
+            | Entry::TerminateUndone { .. }
             | Entry::Terminated
             | Entry::Found { .. }
             | Entry::DriverRefused { .. }
@@ -92,7 +93,7 @@ const fn transitions(entry: &Entry) -> (u64, u64) {
         | Entry::Terminated
         | Entry::Failed { .. }
         | Entry::Unknown { .. } => (1, 1),
-        Entry::Found { .. } => (0, 1),
+        Entry::Found { .. } | Entry::TerminateUndone { .. } => (0, 1),
         Entry::GraceExceeded
         | Entry::Undone { .. }
         | Entry::HookVetoed { .. }

@@ -157,6 +157,7 @@ fn what_the_core_says_becomes_the_golden_messages() {
         exempt: Exempt::default(),
         is_braked: false,
         check_began_at: None,
+        is_seen: true,
         idle_warned: None,
         runtime_warned: None,
         schedule_warned: None,

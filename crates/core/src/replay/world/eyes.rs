@@ -74,6 +74,7 @@ impl World<'_> {
             exempt: Exempt::of(&self.exemptions, &self.trace.subject.selectors, self.now),
             is_braked: self.is_braked,
             check_began_at: Some(self.now),
+            is_seen: true,
             idle_warned: self.idle_warned,
             runtime_warned: self.runtime_warned,
             schedule_warned: self.schedule_warned,

@@ -89,6 +89,7 @@ impl News {
             | Entry::Exited { .. }
             | Entry::Draining { .. }
             | Entry::DrainEnded { .. }
+            | Entry::TerminateUndone { .. }
             | Entry::Terminated
             | Entry::Found { .. }
             | Entry::DriverRefused { .. }

@@ -85,6 +85,29 @@ fn a_routed_freeze_is_told_in_the_container_when_it_happens_with_the_time_of_its
     assert!(at(stopped[0]["at"].as_str().expect("when")) >= at(&stops_at), "{stopped:?}");
 }
 
+/// The run that is begun by hand is nobody's to end: it is not even signalled.
+#[test]
+fn what_is_restarted_while_it_is_being_stopped_keeps_running() {
+    let stage = Stage::new("[policy]\nidle_timeout = \"2s\"\nsnooze = \"1h\"\ngrace = \"1m\"\n");
+    let calm = ("drowse.policy.signals.cpu.active_above", "50%");
+    stage.run("stubborn", &[COMPOSE, calm], STUBBORN);
+    let mut up = stage.up();
+    let api = stage.folder.api(&up);
+    let heard = || stage.engine.try_docker(&["exec", "stubborn", "cat", "/workspace/heard"]);
+    until("it is being stopped", || heard().is_ok());
+    stage.engine.docker(&["restart", "--time", "0", "stubborn"]);
+    // What the run before had heard, the engine's own signal among it.
+    stage.engine.docker(&["exec", "stubborn", "rm", "/workspace/heard"]);
+    up.wait_for_all("stubborn running again");
+    // Somebody who comes later falls asleep; until then a call would have been made again.
+    stage.run("later", &[], SLEEPS);
+    up.wait_for_all("later paused");
+    assert_eq!(stage.state("stubborn"), "running");
+    assert!(heard().is_err(), "only the run before was asked to end");
+    let stopped = events(&api, "worker.stopped");
+    assert!(stopped.is_empty(), "{stopped:?}");
+}
+
 #[test]
 fn what_is_removed_while_it_is_being_stopped_or_frozen_is_gone() {
     let stage = Stage::new("[policy]\nidle_timeout = \"2s\"\ngrace = \"1m\"\n");

@@ -73,6 +73,7 @@ const fn rest(entry: &Entry) -> Option<StatusKind> {
         | Entry::Draining { .. }
         | Entry::DrainEnded { .. }
         | Entry::TerminateIntended { .. }
+        | Entry::TerminateUndone { .. }
         | Entry::Terminated
         | Entry::DriverRefused { .. }
         | Entry::Failed { .. }

@@ -1,0 +1,93 @@
+//! What others do to a worker just when Drowse is about to end or to delete it is respected.
+
+use std::time::Duration;
+
+use drowse_core::policy::{Key, PolicyLayer, Value};
+use drowse_core::reason::SleepMode;
+use drowse_core::status::{Status, StatusKind};
+use drowse_core::worker::Power;
+use drowse_drivers::sim::{self, Change, OnTerm, Silence, Span, Takes};
+use drowse_server::fleet::Order;
+
+use super::bench::{Bench, global};
+
+fn stops(seconds: u64) -> PolicyLayer {
+    global(seconds).with(Key::Sleep, Value::Sleep(SleepMode::Stop))
+}
+
+fn deletes_after(seconds: u64) -> PolicyLayer {
+    stops(10).with(Key::TerminateAfter, Value::Duration(Duration::from_secs(seconds)))
+}
+
+#[test]
+fn a_sleeper_that_cannot_be_seen_is_not_deleted() {
+    let mut bench = Bench::shared(1, vec![deletes_after(60)]);
+    let web = bench.add("web", true);
+    bench.pass_until("it is stopped", |bench| bench.is(&web, StatusKind::Stopped));
+    // Somebody starts it while the engine does not answer.
+    bench.sim.lose_hints(true);
+    bench.sim.silence(&web, Silence::Down, bench.now() + Duration::from_secs(1_000));
+    bench.sim.happens(bench.now() + Duration::from_secs(1), &web, Change::Started);
+    bench.pass_secs(900);
+    assert!(bench.is(&web, StatusKind::Stopped), "{}", bench.summary());
+    bench.pass_until("it is seen", |bench| bench.is(&web, StatusKind::Running));
+    assert_eq!(bench.count(&web, "worker.terminate_intended"), 0);
+}
+
+#[test]
+fn a_sleeper_that_is_started_before_its_deletion_is_not_deleted() {
+    let mut bench = Bench::shared(2, vec![deletes_after(60)]);
+    let takes = Takes { observe: Span::exactly(Duration::from_secs(1)), ..Takes::default() };
+    let web = bench.add_with("web", true, sim::Spec { takes, ..sim::Spec::default() });
+    bench.pass_until("it is stopped", |bench| bench.is(&web, StatusKind::Stopped));
+    bench.sim.lose_hints(true);
+    bench.pass_until("it is to be deleted", |bench| bench.is(&web, StatusKind::Terminating));
+    // The last look is on its way and does not show this; the driver is asked a second later.
+    bench.sim.happens(bench.now(), &web, Change::Started);
+    bench.pass_until("it is spared", |bench| bench.is(&web, StatusKind::Running));
+    assert_eq!(bench.power(&web), Power::Running, "{}", bench.summary());
+    assert_eq!(bench.count(&web, "worker.terminate_undone"), 1);
+    bench.pass_secs(5);
+    assert_eq!(bench.power(&web), Power::Running, "{}", bench.summary());
+}
+
+#[test]
+fn a_run_that_is_begun_by_hand_during_a_stop_is_not_stopped() {
+    // A stop that Drowse decided, and one that a person ordered.
+    for is_ordered in [false, true] {
+        let mut bench = Bench::shared(3, vec![stops(10)]);
+        let on_term = OnTerm::Ends { after: Duration::from_secs(20), code: 0 };
+        let web = bench.add_with("web", true, sim::Spec { on_term, ..sim::Spec::default() });
+        if is_ordered {
+            let id = web.clone();
+            bench.ask(|fleet| async move { fleet.stop(&id, Order::new("alice")).await }).unwrap();
+        }
+        bench.pass_until("it is being stopped", |bench| bench.is(&web, StatusKind::Stopping));
+        bench.pass_secs(2);
+        // `docker restart`
+        bench.sim.happens(bench.now(), &web, Change::Stopped);
+        bench.sim.happens(bench.now(), &web, Change::Started);
+        bench.pass_until("it runs", |bench| bench.is(&web, StatusKind::Running));
+        assert_eq!(bench.power(&web), Power::Running, "{}", bench.summary());
+        assert_eq!(bench.count(&web, "worker.stopped"), 0, "{}", bench.summary());
+        assert_eq!(bench.worker(&web).boot.unwrap().0, "sim:web:2");
+    }
+}
+
+#[test]
+fn what_is_thawed_by_hand_is_not_stopped_for_having_been_frozen() {
+    let stop_after = Value::Duration(Duration::from_secs(30));
+    let mut bench = Bench::shared(4, vec![global(10).with(Key::StopAfter, stop_after)]);
+    let takes = Takes { observe: Span::exactly(Duration::from_secs(1)), ..Takes::default() };
+    let web = bench.add_with("web", true, sim::Spec { takes, ..sim::Spec::default() });
+    bench.pass_until("it is paused", |bench| bench.is(&web, StatusKind::Paused));
+    bench.sim.lose_hints(true);
+    let Status::Paused { since, .. } = bench.status(&web) else { panic!("{}", bench.summary()) };
+    bench.pass_until("its last check has begun", |bench| bench.now() >= since + Duration::from_secs(29));
+    // The check has looked, and sees a frozen worker; the last look sees another.
+    bench.sim.happens(bench.now() + Duration::from_millis(500), &web, Change::Thawed);
+    bench.pass_secs(10);
+    assert_eq!(bench.power(&web), Power::Running, "{}", bench.summary());
+    assert!(bench.is(&web, StatusKind::Running), "{}", bench.summary());
+    assert_eq!(bench.worker(&web).counters.external_resume, 1, "{}", bench.summary());
+}
