@@ -3,6 +3,9 @@
 //! A reading is *active*, *quiet* or **unknown**, and unknown is never taken for quiet: every wrong pause
 //! in the systems that Drowse replaces began with missing data that was counted as silence.
 
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
 use core::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -213,9 +216,8 @@ impl UnknownCause {
                 Some("have the machine count it (a cgroup controller that is switched on and mounted here)")
             }
             UnknownCause::NotPermitted => Some("run Drowse as root"),
-            UnknownCause::NotItsOwn => {
-                Some("if the other signals suffice, drop this one: signals.NAME.use = \"off\"")
-            }
+            // It has the name of the signal in it: see [`UnknownCause::help_for`].
+            UnknownCause::NotItsOwn => Some("if the other signals suffice, drop this one"),
             UnknownCause::CannotLookInside => {
                 Some("see to the worker's file systems, or set keep_alive_file = \"\" for it")
             }
@@ -233,6 +235,19 @@ impl UnknownCause {
             | UnknownCause::NoAnswer
             | UnknownCause::RouterLost => None,
         }
+    }
+}
+
+impl UnknownCause {
+    /// The same for signals that are unknown for this cause.
+    pub fn help_for(self, signals: &[Signal]) -> Option<String> {
+        let help = self.help()?;
+        if self != UnknownCause::NotItsOwn || signals.is_empty() {
+            return Some(help.to_string());
+        }
+        let off: Vec<String> =
+            signals.iter().map(|signal| format!("signals.{signal}.use = \"off\"")).collect();
+        Some(format!("{help}: {}", off.join(" and ")))
     }
 }
 

@@ -258,6 +258,25 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
+    fn people_are_told_no_more_than_they_read() {
+        for (millis, text) in
+            [(0, "0s"), (993, "0s"), (3_596_993, "59m56s"), (90_061_000, "1d1h"), (86_700_000, "1d")]
+        {
+            assert_eq!(Rough(Duration::from_millis(millis)).to_string(), text);
+        }
+        for (bytes, text) in [
+            (0.0, "0B"),
+            (87.4, "87B"),
+            (1023.0, "1023B"),
+            (1023.9, "1.0KiB"),
+            (729_088.0, "712KiB"),
+            (1_572_864.0, "1.5MiB"),
+        ] {
+            assert_eq!(rough_size(bytes), text);
+        }
+    }
+
+    #[test]
     fn durations_need_a_unit() {
         for (text, secs) in [("30s", 30), ("90m", 5_400), ("1h30m", 5_400), ("48h", 172_800), ("2d", 172_800)]
         {

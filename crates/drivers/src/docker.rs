@@ -222,7 +222,7 @@ impl DockerDriver {
         });
         let done = done.await;
         let done = done.ok_or_else(|| cannot("the driver is being closed".to_owned()))?;
-        done.map_err(|error| cannot(error.to_string()))
+        done.map_err(|error| not_inside(&error))
     }
 
     async fn delete(&self, entry: &Arc<Entry>, terminate: Terminate) -> Result<Acted, Error> {
@@ -251,4 +251,14 @@ impl DockerDriver {
 
 fn folder_of_workers(data_dir: &Path) -> PathBuf {
     data_dir.join("docker")
+}
+
+/// Why a container cannot be looked into.
+fn not_inside(error: &io::Error) -> Error {
+    let message = format!("cannot look into it: {error}");
+    if error.kind() == io::ErrorKind::PermissionDenied {
+        Error::Denied { message }
+    } else {
+        Error::Unreachable { message }
+    }
 }

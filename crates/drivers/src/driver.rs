@@ -51,6 +51,12 @@ pub enum Error {
         /// For the journal and a person.
         message: String,
     },
+    /// Drowse may not: it does not run as root, or is kept from it otherwise. Nobody knows what is so.
+    #[error("{message}")]
+    Denied {
+        /// For the journal and a person.
+        message: String,
+    },
     /// The budget is over and nobody knows yet. Ask again, or look.
     #[error("no answer within {within:?}")]
     TimedOut {

@@ -35,6 +35,7 @@ impl From<&Error> for Doubt {
         let cause = match error {
             Error::Unreachable { .. } | Error::TimedOut { .. } => UnknownCause::DriverSilent,
             Error::Refused { .. } => UnknownCause::DriverRefused,
+            Error::Denied { .. } => UnknownCause::NotPermitted,
             Error::Gone | Error::Unsupported { .. } => UnknownCause::ProbeFailed,
         };
         Self::new(cause, &error.to_string())
@@ -58,6 +59,13 @@ impl What {
             Self::Signal(signal) => signal.code().to_owned(),
             Self::Port(port) => format!("port {port}"),
             Self::Itself => "itself".to_owned(),
+        }
+    }
+
+    const fn signal(self) -> Option<Signal> {
+        match self {
+            Self::Signal(signal) => Some(signal),
+            Self::Port(_) | Self::Itself => None,
         }
     }
 
@@ -85,18 +93,19 @@ impl Doubted {
 
     /// One line for each reason.
     pub(crate) fn lines(&self) -> Vec<String> {
-        let mut by_reason: Vec<(Vec<String>, &'static str, &Doubt)> = Vec::new();
+        let mut by_reason: Vec<(Vec<What>, &'static str, &Doubt)> = Vec::new();
         for (what, doubt) in &self.0 {
             let is_same =
                 |(_, cannot, known): &&mut (_, _, &Doubt)| *cannot == what.cannot() && *known == doubt;
             match by_reason.iter_mut().find(is_same) {
-                Some((all, ..)) => all.push(what.code()),
-                None => by_reason.push((vec![what.code()], what.cannot(), doubt)),
+                Some((all, ..)) => all.push(*what),
+                None => by_reason.push((vec![*what], what.cannot(), doubt)),
             }
         }
-        let line = |(all, cannot, doubt): (Vec<String>, &str, &Doubt)| {
-            let help = doubt.cause.help().map(|help| format!("; what helps: {help}")).unwrap_or_default();
-            format!("{} {cannot}: {}{help}", all.join(", "), doubt.why)
+        let line = |(all, cannot, doubt): (Vec<What>, &str, &Doubt)| {
+            let help = help(&all, doubt).map(|help| format!("; what helps: {help}")).unwrap_or_default();
+            let names: Vec<String> = all.iter().map(|what| what.code()).collect();
+            format!("{} {cannot}: {}{help}", names.join(", "), doubt.why)
         };
         by_reason.into_iter().map(line).collect()
     }
@@ -105,6 +114,15 @@ impl Doubted {
     fn causes(&self) -> Vec<(What, UnknownCause)> {
         self.0.iter().map(|(what, doubt)| (*what, doubt.cause)).collect()
     }
+}
+
+/// What somebody can do about it.
+fn help(all: &[What], doubt: &Doubt) -> Option<String> {
+    if let (UnknownCause::DriverRefused, [What::Port(port), ..]) = (doubt.cause, all) {
+        return Some(format!("give the worker an address in the file: target = \"127.0.0.1:{port}\""));
+    }
+    let signals: Vec<Signal> = all.iter().filter_map(|what| what.signal()).collect();
+    doubt.cause.help_for(&signals)
 }
 
 /// What cannot be read of whom.
@@ -154,5 +172,36 @@ impl Shared {
         if written.await.is_ok() {
             self.notices.journal_advanced();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn advice_can_be_followed_to_the_letter() {
+        let mut doubted = Doubted::default();
+        doubted.insert(
+            What::Signal(Signal::Network),
+            Doubt::new(UnknownCause::NotItsOwn, "it is the machine's"),
+        );
+        doubted.insert(What::Port(8888), Doubt::new(UnknownCause::DriverRefused, "it has no address"));
+        assert_eq!(
+            doubted.lines(),
+            [
+                "network cannot be read: it is the machine's; what helps: if the other signals suffice, drop this one: \
+                 signals.network.use = \"off\"",
+                "port 8888 cannot be found: it has no address; what helps: give the worker an address in the file: \
+                 target = \"127.0.0.1:8888\"",
+            ]
+        );
+        let denied = Error::Denied { message: "cannot look into it: Permission denied".to_owned() };
+        let mut doubted = Doubted::default();
+        doubted.insert(What::Signal(Signal::Cpu), Doubt::from(&denied));
+        assert_eq!(
+            doubted.lines(),
+            ["cpu cannot be read: cannot look into it: Permission denied; what helps: run Drowse as root"]
+        );
     }
 }

@@ -9,13 +9,13 @@ use core::time::Duration;
 use serde::Serialize;
 
 use super::asleep::asleep;
-use super::{Reason, Snapshot, Verdict, weigh};
+use super::{Reason, Snapshot, Use, Verdict, weigh};
 use crate::clock::Timestamp;
 use crate::hold::Hold;
 use crate::policy::{Key, Policy, Provenance, Value};
-use crate::reason::IdlePolicy;
+use crate::reason::{IdlePolicy, PauseReason};
 use crate::signal::{Measured, Need, PerSignal, Reading, Signal};
-use crate::units::Human;
+use crate::units::{Human, Rough, rough_size};
 use crate::worker::Worker;
 
 /// One signal as it was judged.
@@ -119,6 +119,15 @@ pub fn explain(
 }
 
 impl Verdict {
+    /// Whether the next sleep in sight rests on idleness, and that cannot be told now. Its time is only the earliest:
+    /// it moves on for as long as nothing can be read.
+    pub fn waits_for_data(&self) -> bool {
+        let rests_on_idleness =
+            matches!(self.target_pause_reason, Some(PauseReason::IdleTimeout | PauseReason::ScaleDown));
+        let is_unread = !self.signals.unknown.is_empty() || self.used == Use::Unknown;
+        rests_on_idleness && is_unread
+    }
+
     /// One of its reasons in words.
     pub fn sentence(&self, reason: Reason) -> String {
         sentence(reason, self, self.at)
@@ -138,21 +147,48 @@ fn signal_view(
     let age = sample.map(|sample| look.age(sample));
     let told = sample.map(|sample| sample.reading);
     let mut sentence = match (reading, told) {
-        (Reading::Active { at }, _) => format!("{signal} showed use {} ago", Human(look.now.since(at))),
+        (Reading::Active { at }, _) => format!("{signal} showed use {} ago", Rough(look.now.since(at))),
         (Reading::Quiet, Some(Reading::Active { at })) if policy.idle_policy == IdlePolicy::LeasesOnly => {
-            format!("{signal} showed use {} ago, which leases_only does not count", Human(look.now.since(at)))
+            format!("{signal} showed use {} ago, which leases_only does not count", Rough(look.now.since(at)))
         }
         (Reading::Quiet, Some(Reading::Active { at })) => {
-            format!("{signal} is quiet since it showed use {} ago", Human(look.now.since(at)))
+            format!("{signal} is quiet since it showed use {} ago", Rough(look.now.since(at)))
         }
         (Reading::Quiet, _) => format!("{signal} is quiet"),
         (Reading::Unknown { cause }, _) => format!("{signal} {}", cause.sentence()),
     };
     if let Some(Measured { value, active_above }) = measured {
-        let unit = signal.unit();
-        sentence = format!("{sentence}: {value:.1}{unit}, active above {active_above:.1}{unit}");
+        let [value, active_above] = [value, active_above].map(|number| shown(signal, number));
+        sentence = format!("{sentence}: {value}, active above {active_above}{}", over(signal));
     }
     Some(SignalView { signal, need, reading, measured, age, sentence })
+}
+
+/// A measured number in its signal's unit, as people read it.
+fn shown(signal: Signal, number: f64) -> String {
+    let unit = signal.unit();
+    match signal {
+        Signal::Network => rough_size(number),
+        Signal::Cpu | Signal::Gpu | Signal::Activity | Signal::Prometheus => format!("{number:.1}{unit}"),
+        Signal::Telemetry | Signal::Connections | Signal::Tcp | Signal::Processes => {
+            format!("{number:.0}{unit}")
+        }
+    }
+}
+
+/// Over what time: a total is what came since it was last read, and its threshold is scaled to that.
+const fn over(signal: Signal) -> &'static str {
+    match signal {
+        Signal::Network => ", both since the check before",
+        Signal::Cpu
+        | Signal::Gpu
+        | Signal::Activity
+        | Signal::Prometheus
+        | Signal::Telemetry
+        | Signal::Connections
+        | Signal::Tcp
+        | Signal::Processes => "",
+    }
 }
 
 /// What the policy asks for and the driver cannot do.
@@ -200,8 +236,11 @@ fn setting_views(
 
 fn summary(verdict: &Verdict, now: Timestamp) -> String {
     match (verdict.target_pause_at, verdict.target_pause_blocked_by) {
+        (Some(_), _) if verdict.waits_for_data() => {
+            format!("awake; it does not sleep while {}", unread(verdict))
+        }
         (Some(at), _) if !verdict.auto_pause_enabled => {
-            format!("observed only; it would sleep in {} ({at})", Human(at.since(now)))
+            format!("observed only; it would sleep in {} ({})", Rough(at.since(now)), at.to_the_second())
         }
         (Some(_), _) if verdict.is_braked => {
             "awake; the fleet's brake holds back every automatic sleep".to_string()
@@ -210,10 +249,21 @@ fn summary(verdict: &Verdict, now: Timestamp) -> String {
         (Some(at), _) => {
             let reason =
                 verdict.target_pause_reason.map(|reason| format!(", for {reason}")).unwrap_or_default();
-            format!("awake; sleeps in {} ({at}{reason}) if nothing more happens", Human(at.since(now)))
+            let (left, at) = (Rough(at.since(now)), at.to_the_second());
+            format!("awake; sleeps in {left} ({at}{reason}) if nothing more happens")
         }
         (None, Some(blocker)) => format!("no sleep is in sight: {}", blocker.code()),
         (None, None) => "no sleep is in sight".to_string(),
+    }
+}
+
+/// What has to be read first.
+fn unread(verdict: &Verdict) -> String {
+    let unknown: Vec<&str> = verdict.signals.unknown.iter().map(Signal::code).collect();
+    match unknown.as_slice() {
+        [] => "nothing of it can be read".to_string(),
+        [one] => format!("{one} is unknown"),
+        several => format!("{} are unknown", several.join(" and ")),
     }
 }
 
@@ -227,7 +277,7 @@ fn sentence(reason: Reason, verdict: &Verdict, now: Timestamp) -> String {
         Reason::NoEvidence => "nothing at all was read, and no evidence is no idleness".to_string(),
         Reason::NotIdleYet => format!(
             "idle for {} of {timeout}, counted from when {}",
-            Human(verdict.idle_for),
+            Rough(verdict.idle_for),
             verdict.baseline.source.sentence()
         ),
         Reason::WindowNotFull => {
@@ -238,7 +288,7 @@ fn sentence(reason: Reason, verdict: &Verdict, now: Timestamp) -> String {
             "a layer of its policy says auto_pause = false: it is only observed".to_string()
         }
         Reason::InSnoozePeriod => match verdict.snooze_until {
-            Some(until) => format!("protected from automatic sleep for another {}", Human(until.since(now))),
+            Some(until) => format!("protected from automatic sleep for another {}", Rough(until.since(now))),
             None => "protected from automatic sleep".to_string(),
         },
         Reason::Held { hold } => format!("a hold keeps it awake: {hold}"),
@@ -246,7 +296,7 @@ fn sentence(reason: Reason, verdict: &Verdict, now: Timestamp) -> String {
         Reason::NotRunning { status } => format!("it is {status}"),
         Reason::Protected => "it is protected: never touched".to_string(),
         Reason::NoticeRunning => match verdict.target_pause_at {
-            Some(at) => format!("its user has been warned and has {} to react", Human(at.since(now))),
+            Some(at) => format!("its user has been warned and has {} to react", Rough(at.since(now))),
             None => "its user has been warned".to_string(),
         },
         Reason::AgentNotAsked => "its agent is being asked first".to_string(),
@@ -258,7 +308,7 @@ fn sentence(reason: Reason, verdict: &Verdict, now: Timestamp) -> String {
         Reason::ExemptFromMaxRuntime => "it is exempt from max_runtime".to_string(),
         Reason::ScheduleSleep => "a window of its schedule puts it to sleep".to_string(),
         Reason::IdleTimeoutExceeded => {
-            format!("idle for {}, and {timeout} is enough", Human(verdict.idle_for))
+            format!("idle for {}, and {timeout} is enough", Rough(verdict.idle_for))
         }
     }
 }
@@ -270,7 +320,7 @@ fn change(reason: Reason, signals: &[SignalView], verdict: &Verdict, now: Timest
         Reason::UnknownSignal { signal } => {
             let help =
                 signals.iter().find(|view| view.signal == signal).and_then(|view| match view.reading {
-                    Reading::Unknown { cause } => cause.help(),
+                    Reading::Unknown { cause } => cause.help_for(&[signal]),
                     Reading::Active { .. } | Reading::Quiet => None,
                 });
             let help = help.map(|help| format!(": {help}")).unwrap_or_default();
@@ -279,7 +329,7 @@ fn change(reason: Reason, signals: &[SignalView], verdict: &Verdict, now: Timest
         Reason::NoEvidence => Some("at least one of its signals can be read".to_string()),
         Reason::NotIdleYet => {
             let left = verdict.idle_timeout.unwrap_or_default().saturating_sub(verdict.idle_for);
-            Some(format!("it stays idle for another {}", Human(left)))
+            Some(format!("it stays idle for another {}", Rough(left)))
         }
         Reason::WindowNotFull => Some(format!(
             "it is quiet in {} more checks",
@@ -288,7 +338,7 @@ fn change(reason: Reason, signals: &[SignalView], verdict: &Verdict, now: Timest
         Reason::IdleTimeoutNever => Some("idle_timeout is set".to_string()),
         Reason::ObserveMode => Some("auto_pause is true in every layer".to_string()),
         Reason::InSnoozePeriod => {
-            verdict.snooze_until.map(|until| format!("the snooze ends, in {}", Human(until.since(now))))
+            verdict.snooze_until.map(|until| format!("the snooze ends, in {}", Rough(until.since(now))))
         }
         Reason::Held { hold } => Some(format!("the {hold} ends")),
         Reason::Brake => Some("the brake is released".to_string()),

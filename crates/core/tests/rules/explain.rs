@@ -1,6 +1,7 @@
 //! A verdict in words: every reason, every signal, every setting with the layer that set it.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use drowse_core::evidence::Read;
 use drowse_core::flap::Flap;
@@ -277,4 +278,46 @@ fn a_sleep_that_a_person_asked_for_has_their_words() {
         explanation.notes,
         ["no connection wakes it (wake_from is without manual); a person does: drowse resume w"]
     );
+}
+
+#[test]
+fn no_time_is_named_while_it_cannot_be_read() {
+    let mut world = World::process(&[]);
+    world.run_quiet(at(0), minute(10));
+    world.unknown(Signal::Cpu, UnknownCause::NotItsOwn, minute(11));
+    let verdict = world.check(minute(11));
+    assert!(verdict.target_pause_at.is_some(), "the earliest is known all the same");
+    let explanation = plainly(&world, &verdict);
+    assert_eq!(explanation.summary, "awake; it does not sleep while cpu is unknown");
+    let change = &explanation.would_have_to_change;
+    assert!(change.iter().any(|change| change.ends_with("signals.cpu.use = \"off\"")), "{change:?}");
+}
+
+#[test]
+fn numbers_have_the_units_that_people_read() {
+    let mut world = World::process(&[]);
+    let now = minute(10) + Duration::from_millis(358);
+    for (signal, value, active_above) in
+        [(Signal::Network, 729_088.0, 69_306.3), (Signal::Tcp, 0.0, 0.0), (Signal::Cpu, 1.25, 2.0)]
+    {
+        let read = Read { measured: Some(Measured { value, active_above }), ..Read::quiet(now) };
+        world.record(signal, read, now);
+    }
+    let explanation = plainly(&world, &world.look(now));
+    let sentence = |signal: Signal| {
+        explanation
+            .signals
+            .iter()
+            .find(|view| view.signal == signal)
+            .map(|view| view.sentence.clone())
+            .unwrap()
+    };
+    assert_eq!(
+        sentence(Signal::Network),
+        "network is quiet: 712KiB, active above 68KiB, both since the check before"
+    );
+    assert_eq!(sentence(Signal::Tcp), "tcp is quiet: 0 sockets, active above 0 sockets");
+    assert_eq!(sentence(Signal::Cpu), "cpu is quiet: 1.2%, active above 2.0%");
+    let all = format!("{:?} {}", explanation.reasons, explanation.summary);
+    assert!(!all.contains("ms"), "{all}");
 }

@@ -134,7 +134,7 @@ impl Driver for DockerDriver {
         let path = path.to_owned();
         Box::pin(bounded(within, async move {
             let touched = self.within(worker, move |root| root.touched(&path)).await?;
-            touched.map_err(|error| Error::Unreachable { message: format!("cannot look into it: {error}") })
+            touched.map_err(|error| super::not_inside(&error))
         }))
     }
 

@@ -241,7 +241,7 @@ impl Line {
 
     pub(super) fn meaning(&self, failure: Failure) -> Error {
         let Failure::DockerResponseServerError { status_code, message } = failure else {
-            let message = format!("{}: {}", self.socket.display(), causes(&failure));
+            let message = format!("{}: {}", self.socket.display(), cause(&failure));
             return Error::Unreachable { message };
         };
         match status_code {
@@ -256,23 +256,24 @@ impl Line {
 fn while_looking(error: Error) -> Error {
     match error {
         Error::Refused { message } => Error::Unreachable { message },
-        Error::Unreachable { .. } | Error::TimedOut { .. } | Error::Gone | Error::Unsupported { .. } => error,
+        Error::Unreachable { .. }
+        | Error::Denied { .. }
+        | Error::TimedOut { .. }
+        | Error::Gone
+        | Error::Unsupported { .. } => error,
     }
 }
 
-/// An error and what is behind it, each once.
-fn causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        let said = error.to_string();
-        if !text.contains(&said) {
-            text.push_str(": ");
-            text.push_str(&said);
-        }
-        source = error.source();
+/// What went wrong, in the words of whoever knows: the client's own name what it was doing in its own terms.
+fn cause(failure: &Failure) -> String {
+    if let Failure::SocketNotFoundError(_) = failure {
+        return "there is no such socket: the engine does not run, or listens elsewhere".to_owned();
     }
-    text
+    let mut last: &dyn std::error::Error = failure;
+    while let Some(source) = last.source() {
+        last = source;
+    }
+    last.to_string()
 }
 
 /// Ends a conversation whose caller has left.
@@ -281,5 +282,28 @@ struct HangUp<T>(JoinHandle<T>);
 impl<T> Drop for HangUp<T> {
     fn drop(&mut self) {
         self.0.abort();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_engine_that_is_away_is_told_in_plain_words() {
+        let folder = tempfile::tempdir().unwrap();
+        let said = |socket: PathBuf| {
+            let engine = Engine::open(socket).unwrap();
+            let asking = engine.list("drowse.enable=true");
+            let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(asking).unwrap_err().to_string()
+        };
+        let socket = folder.path().join("docker.sock");
+        let beginning = format!("the driver cannot be reached: {}: ", socket.display());
+        let away = "there is no such socket: the engine does not run, or listens elsewhere";
+        assert_eq!(said(socket.clone()), format!("{beginning}{away}"));
+        // It was there, and its engine has ended.
+        drop(std::os::unix::net::UnixListener::bind(&socket).unwrap());
+        assert_eq!(said(socket), format!("{beginning}Connection refused (os error 111)"));
     }
 }

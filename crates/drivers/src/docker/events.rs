@@ -115,7 +115,7 @@ pub(super) fn examine(inside: &Arc<Inside>, entry: &Arc<Entry>) {
             match entry.peek(&inside).await {
                 Ok(look) => return tell_of(&inside, &entry, &look),
                 Err(Error::Refused { .. } | Error::Gone | Error::Unsupported { .. }) => return,
-                Err(Error::Unreachable { .. } | Error::TimedOut { .. }) => {}
+                Err(Error::Unreachable { .. } | Error::Denied { .. } | Error::TimedOut { .. }) => {}
             }
             drop(inside);
             tokio::time::sleep(FIRST_PAUSE).await;

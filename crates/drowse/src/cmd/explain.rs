@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use drowse_core::Timestamp;
+use drowse_core::units::rough_size;
 use drowse_wire::v1::{Explanation, Setting};
 
 use crate::connect::{Connect, after_help};
@@ -73,7 +74,10 @@ fn text(explanation: &Explanation, all: bool, asked_at: Option<Timestamp>) -> St
     if !matches!(explanation.status.as_str(), "paused" | "stopped") {
         section("signals", signals.collect());
     }
-    let memory = explanation.memory_bytes.map(|bytes| vec![format!("{bytes} bytes in use; not judged")]);
+    #[expect(clippy::cast_precision_loss, reason = "it is rounded anyway")]
+    let memory = explanation
+        .memory_bytes
+        .map(|bytes| vec![format!("{} in use; not judged", rough_size(bytes as f64))]);
     section("memory", memory.into_iter().collect());
     let holds = explanation.holds.iter().map(|hold| {
         let ends = hold.until.map_or("no known end".to_owned(), |end| format!("ends {}", until(end, now)));

@@ -118,8 +118,26 @@ fn word(reason: &Reason, worker: &Worker) -> Option<String> {
     Some(word)
 }
 
+fn is_or_are(names: &[&str]) -> String {
+    format!("{} {}", names.join(" and "), if names.len() == 1 { "is" } else { "are" })
+}
+
 /// When it sleeps.
 pub(super) fn sleeps(worker: &Worker, now: Timestamp) -> String {
+    let unknown: Vec<&str> = worker
+        .reasons
+        .iter()
+        .filter(|reason| reason.code == "unknown_signal")
+        .filter_map(|reason| reason.signal.as_deref())
+        .collect();
+    let rests_on_idleness =
+        matches!(worker.target_pause_reason.as_deref(), Some("idle_timeout" | "scale_down"));
+    if rests_on_idleness && !unknown.is_empty() {
+        return format!("not while {} unknown", is_or_are(&unknown));
+    }
+    if rests_on_idleness && worker.used == "unknown" {
+        return "not while nothing can be read".to_owned();
+    }
     match (worker.target_pause_at, worker.target_pause_blocked_by.as_deref()) {
         (Some(at), _) if !worker.auto_pause_enabled => format!("would {}", until(at, now)),
         (Some(at), _) => until(at, now),

@@ -202,7 +202,7 @@ impl Shared {
             Err(error @ (Error::Refused { .. } | Error::Gone | Error::Unsupported { .. })) => {
                 Looked::NotMade { message: error.to_string() }
             }
-            Err(error @ (Error::Unreachable { .. } | Error::TimedOut { .. })) => {
+            Err(error @ (Error::Unreachable { .. } | Error::Denied { .. } | Error::TimedOut { .. })) => {
                 Looked::Unseen(Doubt::from(&error))
             }
         }

@@ -342,7 +342,9 @@ impl Shared {
                 let event = Event::DriverRefused { intent, message: plain(&error.to_string()) };
                 self.answer(job.id, event).await;
             }
-            Error::Unreachable { .. } | Error::TimedOut { .. } => self.unanswered(job.id, &error).await,
+            Error::Unreachable { .. } | Error::Denied { .. } | Error::TimedOut { .. } => {
+                self.unanswered(job.id, &error).await;
+            }
         }
         None
     }

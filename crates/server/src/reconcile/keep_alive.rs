@@ -62,7 +62,12 @@ impl Shared {
         let found = self.find_keep_alive(&id, spec, &picture.resolved.policy).await;
         if let Err(error) = &found {
             let why = format!("{} cannot be looked for: {error}", picture.resolved.policy.keep_alive_file);
-            doubt_all(picture, &Doubt::new(UnknownCause::CannotLookInside, &why));
+            let cause = if matches!(error, Error::Denied { .. }) {
+                UnknownCause::NotPermitted
+            } else {
+                UnknownCause::CannotLookInside
+            };
+            doubt_all(picture, &Doubt::new(cause, &why));
             self.fail_all(picture);
         }
         picture.is_kept_alive(found.unwrap_or(KeepAlive::Unreadable));

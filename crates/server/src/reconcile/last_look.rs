@@ -68,7 +68,12 @@ impl Shared {
             // The driver says so again when it is asked to act.
             Err(Error::Gone | Error::Unsupported { .. }) => Ok(None),
             // Whoever cannot be looked at is not acted on; it is tried again until its deadline.
-            Err(error @ (Error::Unreachable { .. } | Error::TimedOut { .. } | Error::Refused { .. })) => {
+            Err(
+                error @ (Error::Unreachable { .. }
+                | Error::Denied { .. }
+                | Error::TimedOut { .. }
+                | Error::Refused { .. }),
+            ) => {
                 self.unanswered(job.id, &error).await;
                 Err(NotNow)
             }

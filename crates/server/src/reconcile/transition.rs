@@ -70,6 +70,7 @@ impl Shared {
             Err(
                 Error::Refused { .. }
                 | Error::Unreachable { .. }
+                | Error::Denied { .. }
                 | Error::TimedOut { .. }
                 | Error::Unsupported { .. },
             ) => Event::DriverSilent { generation },

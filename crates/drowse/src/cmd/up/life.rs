@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
 use drowse_core::id::WorkerId;
+use drowse_core::signal::DriverKind;
 use drowse_router::{Closing, Limits, Router};
 use drowse_server::fleet::Left;
 use drowse_server::tasks::{Blocking, Tasks};
@@ -200,6 +201,9 @@ async fn tell(args: &Args, news: &mut News) {
     news.follow().await;
 }
 
+const NOT_ROOT: &str = "drowse: this is not root: the files and networks of containers cannot be read, and what cannot \
+                        be read is never put to sleep; run it as root\n";
+
 impl Life<'_> {
     /// Says where it is found, and what to do next.
     fn greet(&self, address: SocketAddr, freezer: &str, login: &str) {
@@ -210,10 +214,20 @@ impl Life<'_> {
             counted(self.doors.len(), "door"),
             self.folder.path().display()
         ));
+        if self.uses_docker() && !rustix::process::geteuid().is_root() {
+            output::talk(NOT_ROOT);
+        }
         output::talk(&format!("drowse: the page, once, within the hour: http://{address}{login}\n"));
         if self.args.demo {
             output::talk(&demo::what_to_try(&self.settings, self.folder));
         }
+    }
+
+    /// Whether containers are looked for or listed.
+    fn uses_docker(&self) -> bool {
+        let listed =
+            self.settings.listed.iter().any(|worker| worker.spec.driver.kind() == DriverKind::Docker);
+        listed || self.settings.config.docker.discover.is_some()
     }
 
     /// Reads the configuration again. An invalid one keeps the old and says so.
