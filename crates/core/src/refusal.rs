@@ -17,7 +17,7 @@ pub enum Refusal {
     #[error("the worker is {status} just now; wait until that is over")]
     InTransition { status: StatusKind },
     /// Somebody needs it, and the request was not forced.
-    #[error("{} hold(s) keep the worker awake; use force to overrule them", holds.len())]
+    #[error("{} hold(s) keep the worker awake; --force (in the API, force) overrules them", holds.len())]
     Held { holds: Vec<Hold> },
     /// What put it to sleep may not be undone by this.
     #[error("{}", waits(sleep))]

@@ -105,7 +105,7 @@ fn a_refusal_is_told_and_the_others_are_still_asked_for() {
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""));
     assert_eq!(
         ran.stderr,
-        "drowse: 1 hold(s) keep the worker awake; use force to overrule them [held]\n  \
+        "drowse: 1 hold(s) keep the worker awake; --force (in the API, force) overrules them [held]\n  \
          lease of build until 2026-03-01T09:40:00Z: nightly build\n"
     );
     let ran = run(&["stop", "web", "db"], vec![refused, ok("action_answer")]);

@@ -108,7 +108,11 @@ fn in_full(problem: &Problem) -> String {
     let mut lines = vec![format!("{problem} [{}]", problem.code)];
     for hold in problem.holds() {
         let until = hold.until.map_or("with no known end".to_owned(), |until| format!("until {until}"));
-        lines.push(format!("  {} of {} {until}: {}", hold.kind, hold.owner, hold.reason));
+        // A connection's owner is the door that it came through, which nobody knows by its number.
+        let whose =
+            if hold.kind == "connection" { "at the door".to_owned() } else { format!("of {}", hold.owner) };
+        let why = if hold.reason.is_empty() { String::new() } else { format!(": {}", hold.reason) };
+        lines.push(format!("  {} {whose} {until}{why}", hold.kind));
     }
     for (name, value) in problem.extra.iter().filter(|(name, _)| *name != "holds") {
         lines.push(format!("  {name}: {value}"));

@@ -61,7 +61,7 @@ fn a_problem_is_shown_in_full() {
     assert!(matches!(error, ClientError::Problem(_)));
     assert_eq!(
         text,
-        "1 hold(s) keep the worker awake; use force to overrule them [held]\n  \
+        "1 hold(s) keep the worker awake; --force (in the API, force) overrules them [held]\n  \
          lease of build until 2026-03-01T09:40:00Z: nightly build"
     );
     let asked = server.asked();
