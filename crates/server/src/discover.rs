@@ -63,11 +63,21 @@ pub(crate) struct Discovery {
     /// What has been told of whom, so that it is told once.
     told: std::sync::Mutex<BTreeMap<String, Vec<String>>>,
     nudged: tokio::sync::Notify,
+    /// Why containers cannot be looked for, as it was last told.
+    cannot: std::sync::Mutex<Option<String>>,
 }
 
 impl Discovery {
     pub(crate) fn nudge(&self) {
         self.nudged.notify_one();
+    }
+
+    /// Remembers why it cannot be looked; whether that is news.
+    fn cannot(&self, why: Option<String>) -> bool {
+        let mut told = lock(&self.cannot);
+        let is_news = *told != why;
+        *told = why;
+        is_news
     }
 }
 
@@ -105,10 +115,17 @@ impl Fleet {
         let found = match &look_for.docker {
             None => Vec::new(),
             Some(filter) => match self.scan(filter).await {
-                Ok(found) => found,
+                Ok(found) => {
+                    if self.0.discovery.cannot(None) {
+                        tracing::info!("containers can be looked for again");
+                    }
+                    found
+                }
                 Err(error) => {
                     // Told by the workers that are there, as unknown; and here, for those that are not yet.
-                    tracing::warn!(%error, "containers cannot be looked for");
+                    if self.0.discovery.cannot(Some(error.to_string())) {
+                        tracing::warn!(%error, "containers cannot be looked for");
+                    }
                     return Ok(false);
                 }
             },
@@ -465,3 +482,16 @@ fn is_somebody(found: &Found, books: &[(WorkerId, WorkerSpec)]) -> bool {
 
 /// As many digits of an id as the engine's own client shows.
 const SHORT_ID: usize = 12;
+
+#[cfg(test)]
+mod tests {
+    use super::Discovery;
+
+    #[test]
+    fn an_engine_that_is_away_is_told_once_and_when_that_changes() {
+        let discovery = Discovery::default();
+        let away = || Some("no such socket".to_owned());
+        let told = [None, away(), away(), Some("refused".to_owned()), away(), None, None];
+        assert_eq!(told.map(|why| discovery.cannot(why)), [false, true, false, true, true, true, false]);
+    }
+}

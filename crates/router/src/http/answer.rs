@@ -59,7 +59,9 @@ pub(super) fn turned(route: &Route, reader: Reader, why: &Turned) -> Response<Wo
     let (state, title) = match why {
         Turned::NotAllowed { .. } => ("asleep", "Asleep"),
         Turned::Dormant => ("dormant", "Dormant"),
-        Turned::DidNotComeUp { .. } | Turned::Late { .. } => ("failed", "It did not come up"),
+        Turned::DidNotComeUp { .. } => ("failed", "It did not come up"),
+        // It may yet: whoever comes again finds it further.
+        Turned::Late { .. } => ("waking", "Still waking up"),
         Turned::QueueFull | Turned::HostFull => ("full", "Too many are waiting"),
         Turned::NoSuchWorker | Turned::Ending => ("unavailable", "Not available"),
     };
