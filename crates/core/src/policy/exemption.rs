@@ -126,6 +126,32 @@ pub enum RecordError {
 }
 
 impl Record {
+    /// All that is wrong with it.
+    pub fn errors(&self) -> Vec<RecordError> {
+        let mut errors = Vec::new();
+        if [&self.owner, &self.group, &self.worker].into_iter().flatten().count() != 1 {
+            errors.push(RecordError::Subject);
+        }
+        if self.from.is_empty() {
+            errors.push(RecordError::FromNothing);
+        }
+        let unheard_of = self.from.iter().filter(|code| From::from_code(code).is_none());
+        errors.extend(unheard_of.map(|code| RecordError::FromWhat { found: code.clone() }));
+        for (field, value) in [("reason", &self.reason), ("approved_by", &self.approved_by)] {
+            if value.as_ref().is_none_or(|text| text.trim().is_empty()) {
+                errors.push(RecordError::Missing { field });
+            }
+        }
+        match self.expires_on.as_deref() {
+            None => errors.push(RecordError::NoExpiry),
+            Some("never") => {}
+            Some(text) if text.parse::<Timestamp>().is_ok() => {}
+            Some(text) => errors.push(RecordError::BadExpiry { found: text.to_string() }),
+        }
+        errors
+    }
+
+    /// The exemption, or the first thing that is wrong with it.
     pub fn read(&self) -> Result<Exemption, RecordError> {
         let subject = match (&self.owner, &self.group, &self.worker) {
             (Some(name), None, None) => Subject::Owner(name.clone()),

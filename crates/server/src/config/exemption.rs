@@ -83,11 +83,13 @@ pub(super) fn read_all(report: &mut Report<'_>, node: &Node<'_>) -> Vec<Exemptio
 
 fn read(report: &mut Report<'_>, node: &Node<'_>) -> Vec<Exemption> {
     let Some(section) = Section::of(report, node, "[[exemption]]", &[FIELDS]) else { return Vec::new() };
-    let mut is_read = true;
+    // What was reported as wrong is not reported as missing as well.
+    let mut unread = Vec::new();
     let mut text = |name| {
         let text = section.read(report, name, read::text);
-        // What was reported as wrong is not reported as missing as well.
-        is_read &= text.is_some() || !section.has(name);
+        if text.is_none() && section.has(name) {
+            unread.push(name);
+        }
         text
     };
     let mut record = Record {
@@ -99,26 +101,39 @@ fn read(report: &mut Report<'_>, node: &Node<'_>) -> Vec<Exemption> {
         ..Record::default()
     };
     record.expires_on = section.read(report, "expires_on", instant);
-    let from = section.read(report, "from", read::texts(FIELDS[3].expected));
-    is_read &= (record.expires_on.is_some() || !section.has("expires_on"))
-        && (from.is_some() || !section.has("from"));
+    let from = section.read(report, "from", from);
+    if record.expires_on.is_none() && section.has("expires_on") {
+        unread.push("expires_on");
+    }
+    if from.is_none() && section.has("from") {
+        unread.push("from");
+    }
     record.from = from.unwrap_or_default();
-    let read = record.read();
-    if let (Err(error), true) = (&read, is_read) {
-        let (field, span) = match error {
-            RecordError::FromWhat { .. } => ("from", section.span_of("from")),
-            RecordError::BadExpiry { .. } => ("", section.span_of("expires_on")),
-            RecordError::Subject
-            | RecordError::FromNothing
-            | RecordError::Missing { .. }
-            | RecordError::NoExpiry => ("", section.span()),
+    for error in record.errors() {
+        let (of, field, span): (&[&str], _, _) = match &error {
+            RecordError::Subject => (&["owner", "group", "worker"], "", section.span()),
+            RecordError::FromWhat { .. } => (&["from"], "from", section.span_of("from")),
+            RecordError::FromNothing => (&["from"], "", section.span()),
+            RecordError::Missing { field } => (&[*field], "", section.span()),
+            RecordError::BadExpiry { .. } => (&["expires_on"], "", section.span_of("expires_on")),
+            RecordError::NoExpiry => (&["expires_on"], "", section.span()),
         };
-        report.add(&span, field, error.clone().into());
+        if !of.iter().any(|field| unread.contains(field)) {
+            report.add(&span, field, error.clone().into());
+        }
     }
     section.finish(report);
-    match read {
-        Ok(exemption) if is_read => vec![exemption],
+    match record.read() {
+        Ok(exemption) if unread.is_empty() => vec![exemption],
         Ok(_) | Err(_) => record.salvage(),
+    }
+}
+
+/// A list, or the one thing that would be in it.
+fn from(value: &DeValue<'_>) -> Result<Vec<String>, Fault> {
+    match value.as_str() {
+        Some(one) => Ok(vec![one.to_owned()]),
+        None => read::texts(FIELDS[3].expected)(value),
     }
 }
 
@@ -170,6 +185,29 @@ mod tests {
     }
 
     #[test]
+    fn what_it_spares_may_be_one_word() {
+        let exemptions = parse(&record(&[("from", "from = \"max_runtime\"")])).exemptions;
+        assert_eq!(exemptions[0].from, [drowse_core::policy::exemption::From::MaxRuntime]);
+    }
+
+    #[test]
+    fn all_mistakes_of_a_record_are_told_at_once() {
+        let text = record(&[
+            ("owner", "owner = 3"),
+            ("from", "from = \"idle\""),
+            ("reason", ""),
+            ("expires_on", ""),
+        ]);
+        let found = errors(&text);
+        let parts =
+            ["owner: expected a text", "exempt from \"idle\"", "reason is missing", "expires_on is missing"];
+        for part in parts {
+            assert!(found.iter().any(|error| error.contains(part)), "{part}: {found:#?}");
+        }
+        assert_eq!(found.len(), parts.len(), "{found:#?}");
+    }
+
+    #[test]
     fn a_bad_record_is_named() {
         let table = [
             (("owner", ""), "f:1:1: exemption 1: expected exactly one of owner, group or worker"),
@@ -183,8 +221,12 @@ mod tests {
                 "f:1:1: exemption 1: expected from = [\"idle_timeout\", \"max_runtime\"] or one of the two",
             ),
             (
-                ("from", "from = \"idle_timeout\""),
-                "f:3:8: exemption 1: from: expected [\"idle_timeout\", \"max_runtime\"] or one of the two, found \"idle_timeout\"",
+                ("from", "from = \"idle\""),
+                "f:3:8: exemption 1: from: one cannot be exempt from \"idle\": expected \"idle_timeout\" or \"max_runtime\"",
+            ),
+            (
+                ("from", "from = 3"),
+                "f:3:8: exemption 1: from: expected [\"idle_timeout\", \"max_runtime\"] or one of the two, found the number 3",
             ),
             (
                 ("from", "from = [\"idle\"]"),
@@ -230,7 +272,7 @@ mod tests {
     fn a_record_that_is_wrong_spares_whom_it_names_and_one_that_names_nobody_is_refused() {
         for (line, from, expiry) in [
             (("from", "from = [\"idle\"]"), 2, None),
-            (("from", "from = \"idle_timeout\""), 2, None),
+            (("from", "from = \"idle\""), 2, None),
             (("from", "from = [\"max_runtime\"]\nnote = 1"), 1, None),
             (("reason", ""), 2, None),
             (("approved_by", "approved_by = 3"), 2, None),
