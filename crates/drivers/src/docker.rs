@@ -65,6 +65,28 @@ pub enum Container {
     Labelled(String),
 }
 
+/// As many digits of an id as the engine's own client shows: fewer are a name, or the beginning of anybody's id.
+const SHORT_ID: usize = 12;
+
+impl Container {
+    /// Whether a container with this id, this name and these labels is meant.
+    pub fn is(&self, id: &str, name: &str, labels: &BTreeMap<String, String>) -> bool {
+        match self {
+            Container::Id(own) => own == id,
+            // The engine also takes the beginning of an id for a container, and so a name for a stranger.
+            Container::Named(own) => {
+                own.strip_prefix('/').unwrap_or(own) == name
+                    || own == id
+                    || (own.len() >= SHORT_ID && id.starts_with(own.as_str()))
+            }
+            Container::Labelled(label) => match label.split_once('=') {
+                Some((key, value)) => labels.get(key).is_some_and(|found| found == value),
+                None => labels.contains_key(label),
+            },
+        }
+    }
+}
+
 impl std::fmt::Display for Container {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {

@@ -405,6 +405,11 @@ pub trait Driver: Send + Sync + Debug {
         Box::pin(async { Err(Error::Unsupported { what: "say where a worker is" }) })
     }
 
+    /// What is written on a worker, as it was last looked at.
+    fn labels(&self, _worker: &WorkerId) -> Result<BTreeMap<String, String>, Error> {
+        Ok(BTreeMap::new())
+    }
+
     /// Everybody who asks to be looked after, by what this driver calls a filter. All or an error: who is missing from
     /// an answer is not there.
     fn discover<'a>(&'a self, _filter: &'a str, _within: Duration) -> Answer<'a, Vec<Found>> {

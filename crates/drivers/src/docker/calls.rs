@@ -1,5 +1,6 @@
 //! The calls of a [`Driver`], each within its budget and, if it acts, in its turn.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
@@ -151,6 +152,10 @@ impl Driver for DockerDriver {
 
     fn locate<'a>(&'a self, worker: &'a WorkerId, port: u16, within: Duration) -> Answer<'a, Located> {
         Box::pin(bounded(within, async move { run::locate(&self.inside, &self.entry(worker)?, port).await }))
+    }
+
+    fn labels(&self, worker: &WorkerId) -> Result<BTreeMap<String, String>, Error> {
+        Ok(self.entry(worker)?.last().map(|look| look.labels).unwrap_or_default())
     }
 
     fn next_hint(&self) -> Pin<Box<dyn Future<Output = Hint> + Send + '_>> {

@@ -48,8 +48,6 @@ pub(super) struct Inner {
     held: Option<(Arc<Held>, Look)>,
     /// The run whose end has been told.
     told: Option<BootId>,
-    /// A stop or a deletion is under way and will tell of the end itself.
-    pub(super) is_ending: bool,
 }
 
 impl Entry {
@@ -65,7 +63,6 @@ impl Entry {
             paths: None,
             held: None,
             told: None,
-            is_ending: false,
         };
         Ok(Self {
             worker,
@@ -121,6 +118,11 @@ impl Entry {
         is_open && inner.last.as_ref().is_none_or(|look| look.seen.power == Power::Gone)
     }
 
+    /// Whether a container that comes or goes may change which one is meant.
+    pub(super) fn is_labelled(&self) -> bool {
+        matches!(self.lock().container, Container::Labelled(_))
+    }
+
     /// What was last answered.
     pub(super) fn last(&self) -> Option<Look> {
         self.lock().last.clone()
@@ -157,12 +159,29 @@ impl Entry {
     /// Looks, and remembers what was seen.
     pub(super) async fn look(&self, inside: &Inside) -> Result<Look, Error> {
         let look = self.peek(inside).await?;
-        self.lock().last = Some(look.clone());
+        let is_open = {
+            let mut inner = self.lock();
+            inner.last = Some(look.clone());
+            !matches!(inner.container, Container::Id(_))
+        };
+        if look.seen.power == Power::Gone && !is_open {
+            // Nothing comes again by that id.
+            self.forget_record();
+        }
         Ok(look)
     }
 
     /// Looks without telling anybody.
     pub(super) async fn peek(&self, inside: &Inside) -> Result<Look, Error> {
+        self.peek_at(inside, Which::Meant).await
+    }
+
+    /// The same at the one that it was last, though its label may mean several by now: whoever is led to it is served.
+    pub(super) async fn peek_at_known(&self, inside: &Inside) -> Result<Look, Error> {
+        self.peek_at(inside, Which::Known).await
+    }
+
+    async fn peek_at(&self, inside: &Inside, which: Which) -> Result<Look, Error> {
         let began_at = inside.now();
         let (id, container, iced) = {
             let inner = self.lock();
@@ -170,22 +189,38 @@ impl Entry {
             let iced = inner.record.frozen.as_ref().filter(ours).map(|frozen| frozen.container.clone());
             (inner.id.clone(), inner.container.clone(), iced)
         };
-        let found = match id {
-            Some(id) => match inside.engine.inspect(&id).await {
-                // It may have been made anew, by the same name or with the same label.
-                Err(Error::Gone) => resolve(inside, &container, Some(&id), iced.as_deref()).await,
-                other => other,
-            },
-            None => resolve(inside, &container, None, iced.as_deref()).await,
+        let known = match &id {
+            // A label has to mean one container each time: another may have come.
+            Some(id) if which == Which::Known || !matches!(container, Container::Labelled(_)) => {
+                match inside.engine.inspect(id).await {
+                    // It bears another name by now, and whoever bears this one is meant.
+                    Ok(found) if !is_meant(&container, &found) && iced.as_ref() != Some(id) => None,
+                    // It may have been made anew, by the same name.
+                    Err(Error::Gone) => None,
+                    other => Some(other),
+                }
+            }
+            Some(_) | None => None,
+        };
+        let found = match known {
+            Some(found) => found,
+            None => resolve(inside, &container, id.as_deref(), iced.as_deref()).await,
         };
         let found = match found {
             Ok(found) => found,
-            Err(Error::Gone) => return Ok(Look::gone(began_at)),
+            Err(Error::Gone) => {
+                // It may live on under another name, and is nobody's then.
+                self.let_go();
+                return Ok(Look::gone(began_at));
+            }
             Err(error) => return Err(error),
         };
         let mut look = Look::of(&found, began_at).ok_or_else(|| Error::Unreachable {
             message: "the engine's answer about the container makes no sense".to_owned(),
         })?;
+        if id.is_some_and(|id| id != look.id) {
+            self.let_go();
+        }
         let mut inner = self.lock();
         inner.id = Some(look.id.clone());
         if look.seen.power == Power::Paused
@@ -229,8 +264,14 @@ impl Entry {
     }
 }
 
-/// As many digits of an id as the engine's own client shows: fewer are a name, or the beginning of anybody's id.
-const SHORT_ID: usize = 12;
+/// Which container is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Which {
+    /// The one that is meant.
+    Meant,
+    /// The one that it was last, if that is still there.
+    Known,
+}
 
 /// Finds the container that a worker is; but not the one that is known to be gone. Of several the one that we froze:
 /// nobody else would ever wake it.
@@ -243,10 +284,13 @@ async fn resolve(
     match container {
         Container::Id(_) if gone.is_some() => Err(Error::Gone),
         Container::Id(id) => inside.engine.inspect(id).await,
-        Container::Named(name) => {
-            let found = inside.engine.inspect(name).await?;
-            if is_called(&found, name) { Ok(found) } else { Err(Error::Gone) }
-        }
+        Container::Named(name) => match (inside.engine.inspect(name).await, iced) {
+            (Ok(found), _) if is_meant(container, &found) => Ok(found),
+            // It was given another name in its sleep.
+            (Ok(_) | Err(Error::Gone), Some(iced)) => inside.engine.inspect(iced).await,
+            (Ok(_), None) => Err(Error::Gone),
+            (Err(error), _) => Err(error),
+        },
         Container::Labelled(label) => {
             let found = inside.engine.list(label).await?;
             let ids: Vec<&str> = found.iter().filter_map(|one| one.id.as_deref()).collect();
@@ -260,11 +304,12 @@ async fn resolve(
     }
 }
 
-/// The engine also takes the beginning of an id for a container, and so a name for a stranger.
-fn is_called(found: &ContainerInspectResponse, name: &str) -> bool {
-    let own = found.name.as_deref().map(|own| own.strip_prefix('/').unwrap_or(own));
-    let has_id = |id: &String| id == name || (name.len() >= SHORT_ID && id.starts_with(name));
-    own == Some(name.strip_prefix('/').unwrap_or(name)) || found.id.as_ref().is_some_and(has_id)
+/// Whether this is the container that a worker is, by what it is called.
+fn is_meant(container: &Container, found: &ContainerInspectResponse) -> bool {
+    let name = found.name.as_deref().unwrap_or_default();
+    let id = found.id.as_deref().unwrap_or_default();
+    let labels = found.config.as_ref().and_then(|config| config.labels.clone()).unwrap_or_default();
+    container.is(id, name.strip_prefix('/').unwrap_or(name), &labels.into_iter().collect())
 }
 
 fn ambiguous(label: &str, found: &[ContainerSummary]) -> String {

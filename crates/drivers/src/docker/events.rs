@@ -89,10 +89,11 @@ fn heed(inside: &Arc<Inside>, event: &EventMessage) {
     }
     let Some(id) = actor.id.as_deref() else { return };
     let mut is_known = false;
+    let comes_or_goes = matches!(event.action.as_deref(), Some("create" | "destroy"));
     for entry in &entries {
         let is_about = entry.is_about(id);
         is_known |= is_about;
-        if is_about || entry.may_become() {
+        if is_about || entry.may_become() || (comes_or_goes && entry.is_labelled()) {
             examine(inside, entry);
         }
     }
@@ -114,11 +115,26 @@ pub(super) fn examine(inside: &Arc<Inside>, entry: &Arc<Entry>) {
             }
             match entry.peek(&inside).await {
                 Ok(look) => return tell_of(&inside, &entry, &look),
-                Err(Error::Refused { .. } | Error::Gone | Error::Unsupported { .. }) => return,
+                // Its label means several by now: whoever looks after it has to hear that.
+                Err(Error::Refused { .. }) => {
+                    return inside.hints.push(Hint::Changed { worker: entry.worker.clone() });
+                }
+                Err(Error::Gone | Error::Unsupported { .. }) => return,
                 Err(Error::Unreachable { .. } | Error::Denied { .. } | Error::TimedOut { .. }) => {}
             }
             drop(inside);
             tokio::time::sleep(FIRST_PAUSE).await;
+        }
+    });
+}
+
+/// The same once nobody acts on it any more.
+pub(super) fn examine_in_turn(inside: &Arc<Inside>, entry: &Arc<Entry>) {
+    let (weak, entry) = (Arc::downgrade(inside), Arc::clone(entry));
+    inside.engine.spawn(async move {
+        drop(entry.acting.lock().await);
+        if let Some(inside) = weak.upgrade() {
+            examine(&inside, &entry);
         }
     });
 }

@@ -28,6 +28,8 @@ pub(super) struct Look {
     pub(super) network: Network,
     /// It was given graphics processors.
     pub(super) has_gpus: bool,
+    /// What is written on it.
+    pub(super) labels: BTreeMap<String, String>,
     /// Its own address, while it has one.
     pub(super) address: Option<IpAddr>,
     /// Where its ports are found on this machine, as the engine has really bound them for this run.
@@ -62,6 +64,7 @@ impl Look {
             stop_signal: String::new(),
             network: Network::Own,
             has_gpus: false,
+            labels: BTreeMap::new(),
             address: None,
             published: BTreeMap::new(),
         }
@@ -115,6 +118,7 @@ impl Look {
                 Some(_) | None => Network::Own,
             },
             has_gpus: was_given_gpus(found),
+            labels: config.and_then(|config| config.labels.clone()).unwrap_or_default().into_iter().collect(),
             address: address_of(network.and_then(|settings| settings.networks.as_ref())),
             published: published(network.and_then(|settings| settings.ports.as_ref())),
         })

@@ -99,7 +99,7 @@ pub(super) async fn locate(inside: &Arc<Inside>, entry: &Arc<Entry>, port: u16) 
 
 /// Looks without keeping what was seen from anybody: that a container has ended is news, whoever notices.
 async fn look(inside: &Arc<Inside>, entry: &Arc<Entry>) -> Result<Look, Error> {
-    let look = entry.peek(inside).await?;
+    let look = entry.peek_at_known(inside).await?;
     events::tell_of(inside, entry, &look);
     Ok(look)
 }

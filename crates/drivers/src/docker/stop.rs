@@ -47,7 +47,7 @@ pub(super) async fn stop(
     if is_another(&look, run) || begun.is_some_and(|begun| begun.boot != boot) {
         return Ok(Acted::AlreadyTrue(look.seen));
     }
-    let ending = Ending::begin(inside, entry);
+    let mut ending = Ending { inside, entry, is_over: false };
     let mut plan = carry_on(inside, entry, intent, grace, &look, &boot).await?;
     // The grace is waited for on the monotonic clock: a jump of the wall clock must not cut it short.
     let kill_at = plan.deadline().unwrap_or(inside.now());
@@ -66,7 +66,7 @@ pub(super) async fn stop(
     if let Some(boot) = &seen.boot {
         entry.tell(boot);
     }
-    drop(ending);
+    ending.is_over = true;
     let _ = entry.note(|record| record.stop = None);
     Ok(Acted::Done(seen))
 }
@@ -127,19 +127,16 @@ fn unless_gone(outcome: Result<(), Error>) -> Result<(), Error> {
 struct Ending<'a> {
     inside: &'a Arc<Inside>,
     entry: &'a Arc<Entry>,
-}
-
-impl<'a> Ending<'a> {
-    fn begin(inside: &'a Arc<Inside>, entry: &'a Arc<Entry>) -> Self {
-        entry.lock().is_ending = true;
-        Self { inside, entry }
-    }
+    /// It was told.
+    is_over: bool,
 }
 
 impl Drop for Ending<'_> {
     fn drop(&mut self) {
-        self.entry.lock().is_ending = false;
-        // It may have ended while its caller lost patience: the listener kept quiet for our sake.
-        events::examine(self.inside, self.entry);
+        if !self.is_over {
+            // It may have ended while its caller lost patience: the listener kept quiet for our sake. The caller still has
+            // its turn to act, which ends with the next drop.
+            events::examine_in_turn(self.inside, self.entry);
+        }
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use drowse_core::id::WorkerId;
 use drowse_core::worker::Power;
 use drowse_drivers::docker::{Container, Spec as Docker};
-use drowse_drivers::{Error, Seen, Spec};
+use drowse_drivers::{Error, Hint, Seen, Spec};
 
 use crate::engine::IMAGE;
 use crate::laws::done;
@@ -60,6 +60,49 @@ pub(crate) async fn of_two_with_a_label_both_are_named_and_the_frozen_one_is_wok
     done(rig.driver().thaw(&worker, LONG).await);
     let state = rig.engine().docker(&["inspect", "--format", "{{.State.Status}}", "first"]);
     assert_eq!(state, "running");
+}
+
+/// A name belongs to whoever bears it; but who sleeps by our hand is woken, whatever it is called by then.
+pub(crate) async fn a_name_is_whoever_bears_it_now(rig: &mut Rig) {
+    let state = |name: &str| rig.engine().docker(&["inspect", "--format", "{{.State.Status}}", name]);
+    run(rig, "web", &[]);
+    let (worker, _) = adopt(rig, "web", Container::Named("web".to_owned())).await;
+    rig.engine().docker(&["rename", "web", "web-old"]);
+    assert_eq!(rig.observe(&worker).await.power, Power::Gone);
+    let second = run(rig, "web", &[]);
+    let seen = rig.observe(&worker).await;
+    assert!(seen.boot.expect("it runs").0.starts_with(&second));
+    done(rig.driver().freeze(&worker, LONG).await);
+    assert_eq!((state("web-old").as_str(), state("web").as_str()), ("running", "paused"));
+    rig.engine().docker(&["rename", "web", "web-iced"]);
+    assert_eq!(rig.observe(&worker).await.power, Power::Paused);
+    done(rig.driver().thaw(&worker, LONG).await);
+    assert_eq!(state("web-iced"), "running");
+    assert_eq!(rig.observe(&worker).await.power, Power::Gone);
+}
+
+pub(crate) async fn a_label_that_comes_to_mean_two_freezes_neither(rig: &mut Rig) {
+    run(rig, "first", &["--label", "team=web"]);
+    let (worker, _) = adopt(rig, "web", Container::Labelled("team=web".to_owned())).await;
+    run(rig, "second", &["--label", "team=web"]);
+    let refused = rig.driver().freeze(&worker, LONG).await;
+    let names_both = |message: &str| message.contains("first") && message.contains("second");
+    assert!(matches!(&refused, Err(Error::Refused { message }) if names_both(message)), "{refused:?}");
+    let hint = tokio::time::timeout(LONG, rig.driver().next_hint()).await.expect("it is told");
+    assert!(matches!(&hint, Hint::Changed { worker: of } if *of == worker) || hint == Hint::Came, "{hint:?}");
+    rig.engine().docker(&["rm", "--force", "second"]);
+    done(rig.driver().freeze(&worker, LONG).await);
+}
+
+pub(crate) async fn nothing_is_kept_of_a_container_that_is_gone(rig: &mut Rig) {
+    let container = run(rig, "web", &[]);
+    let (worker, _) = adopt(rig, "web", Container::Id(container)).await;
+    done(rig.driver().freeze(&worker, LONG).await);
+    let kept = rig.data_dir().join("docker/web");
+    assert!(kept.exists());
+    rig.engine().docker(&["rm", "--force", "web"]);
+    assert_eq!(rig.observe(&worker).await.power, Power::Gone);
+    assert!(!kept.exists());
 }
 
 /// A file system whose server never answers, as a network disk that is gone.

@@ -130,6 +130,9 @@ conforms!(docker_ways, Kind::Docker, ways:
 conforms!(docker_identity, Kind::Docker, identity:
     a_name_is_never_the_beginning_of_an_id
     of_two_with_a_label_both_are_named_and_the_frozen_one_is_woken
+    a_name_is_whoever_bears_it_now
+    a_label_that_comes_to_mean_two_freezes_neither
+    nothing_is_kept_of_a_container_that_is_gone
     files_that_do_not_answer_concern_their_container_only
 );
 
