@@ -226,7 +226,7 @@ fn read_tables(
         config.journal = journal::read(report, node);
     }
     if !is_alone {
-        group::check(report, section.node("worker"), layers, &config.groups);
+        group::check(report, section.node("worker"), layers, &config.groups, &config.exemptions);
     }
     section.finish(report);
     for worker in &mut config.workers {

@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use drowse_core::id::WorkerId;
+use drowse_core::policy::exemption::Subject;
 use drowse_core::policy::{Key, Level, Value};
 use drowse_core::signal::DriverKind;
 use drowse_core::status::StatusKind;
@@ -25,12 +26,13 @@ use drowse_store::{Lane, NewEvent};
 use serde_json::json;
 
 use crate::config::Groups;
-use crate::fleet::{ControlError, Fleet, PolicyChange, WorkerCard};
+use crate::fleet::{ControlError, Fleet, Patch, PolicyChange, WorkerCard};
 use crate::plain::plain;
 use crate::shared::{Shared, lock};
 use crate::spec::{Container, DriverSpec, NewWorker, WorkerSpec};
 
 use labels::BY_LABEL;
+pub(crate) use labels::is_by_label;
 
 /// How often it is looked without a hint.
 const SCAN_EVERY: Duration = Duration::from_secs(30);
@@ -39,10 +41,13 @@ const AGAIN: Duration = Duration::from_secs(2);
 /// How long a scan may take.
 const SCAN_WITHIN: Duration = Duration::from_secs(20);
 /// How long the books remember a worker that was found and is gone. The journal remembers longer.
-const REMEMBER_FOR: Duration = Duration::from_hours(1);
+const REMEMBER_FOR: Duration = Duration::from_mins(10);
 
 /// How much is told about one container: its labels are somebody else's words.
 const MOST_PROBLEMS: usize = 20;
+
+/// Who only watches a container whose label names a group that nobody knows.
+const BY_UNKNOWN_GROUP: &str = "unknown group";
 
 /// Who puts found workers on the books.
 const DISCOVERY: &str = "discovery";
@@ -131,7 +136,7 @@ impl Fleet {
             },
         };
         let books = self.specs_with(r#""kind":"docker""#.to_owned()).await?;
-        let mut is_settled = self.look_for_the_listed(&books).await?;
+        let mut is_settled = Box::pin(self.look_for_the_listed(&books)).await?;
         let mut present: BTreeMap<WorkerId, &str> = BTreeMap::new();
         // Those who are on the books first: whoever claims a name that is theirs came later.
         let (known, unknown): (Vec<_>, Vec<_>) =
@@ -148,7 +153,7 @@ impl Fleet {
             if let Some(problem) = &one.problem {
                 // It is there, and more is not known of it just now.
                 present.extend(known.map(|known| (known.clone(), one.name.as_str())));
-                self.tell_problems(one, vec![problem.clone()], known).await?;
+                self.tell_problems(&one.spec, &one.name, vec![problem.clone()], known).await?;
                 is_settled = false;
                 continue;
             }
@@ -167,18 +172,24 @@ impl Fleet {
                             "worker {} is the container {other} already; give this one a drowse.name of its own",
                             new.id
                         );
-                        self.tell_problems(one, vec![problem], Some(&new.id)).await?;
+                        self.tell_problems(&one.spec, &one.name, vec![problem], Some(&new.id)).await?;
                         continue;
                     }
                     present.insert(new.id.clone(), &one.name);
                     is_settled &= Box::pin(self.take_on(one, new, policy, &look_for)).await?;
                 }
-                Err(problems) => self.tell_problems(one, problems, None).await?,
+                Err(problems) => self.tell_problems(&one.spec, &one.name, problems, None).await?,
             }
         }
+        // What was told of those who are gone is not kept: their ids do not come again.
+        let heard: BTreeSet<String> = found.iter().map(|one| key_of(&one.spec)).collect();
+        let listed: BTreeSet<String> =
+            books.iter().map(|(_, spec)| key_of(&spec.driver.for_driver())).collect();
+        lock(&self.0.discovery.told).retain(|key, _| heard.contains(key) || listed.contains(key));
         for (id, spec) in books {
             if spec.found_by.is_some() && !present.contains_key(&id) {
-                is_settled &= self.miss(&id, &spec, look_for.docker.as_deref()).await?;
+                let is_there = heard.contains(&key_of(&spec.driver.for_driver()));
+                is_settled &= Box::pin(self.miss(&id, &spec, look_for.docker.as_deref(), is_there)).await?;
             }
         }
         Ok(is_settled)
@@ -207,7 +218,7 @@ impl Fleet {
         };
         let mut problems = Vec::new();
         let names_group = new.selectors.group.is_some();
-        if let Some(problem) = self.find_group(&mut new, card.as_ref(), look_for).await? {
+        if let Some(problem) = self.find_group(&mut new, look_for).await? {
             problems.push(problem);
         }
         if names_group && new.selectors.group.is_none() {
@@ -217,13 +228,16 @@ impl Fleet {
                 name: Some(new.id.to_string()),
                 key: Key::AutoPause,
                 value: Some(Value::Flag(false)),
-                by: BY_LABEL.to_owned(),
+                by: BY_UNKNOWN_GROUP.to_owned(),
             });
         }
         let is_settled = match card {
             None => self.enter(new.clone(), policy).await.map(|()| true),
             Some(card) if card.spec.found_by.is_none() => {
-                let problem = format!("there is another worker {} already; give it drowse.name", new.id);
+                let problem = format!(
+                    "there is another worker {} already; give this container a drowse.name that is free",
+                    new.id
+                );
                 problems.push(problem);
                 Ok(true)
             }
@@ -249,11 +263,11 @@ impl Fleet {
                 | ControlError::Pinned { .. }),
             ) => {
                 problems.push(error.to_string());
-                self.tell_problems(found, problems, Some(&new.id)).await?;
+                self.tell_problems(&found.spec, &found.name, problems, Some(&new.id)).await?;
                 Ok(true)
             }
             other => {
-                self.tell_problems(found, problems, Some(&new.id)).await?;
+                self.tell_problems(&found.spec, &found.name, problems, Some(&new.id)).await?;
                 other
             }
         }
@@ -275,9 +289,14 @@ impl Fleet {
         if self.refresh(card, new, DISCOVERY).await? {
             self.0.notices.books_changed();
         }
-        let policy = self.without_those_of_people(&id, policy).await?;
-        let stale = self.stale_labels(&id, &policy).await?;
-        let set = self.labelled(&id).await?;
+        self.follow_labels(&id, policy).await
+    }
+
+    /// Has the worker layer say what the labels say, and no more than that.
+    async fn follow_labels(&self, id: &WorkerId, policy: Vec<PolicyChange>) -> Result<(), ControlError> {
+        let policy = self.without_those_of_people(id, policy).await?;
+        let stale = self.stale_labels(id, &policy).await?;
+        let set = self.labelled(id).await?;
         let is_set = |change: &PolicyChange| {
             set.get(&change.key.name()) == change.value.as_ref().map(|value| json!(value)).as_ref()
         };
@@ -300,7 +319,7 @@ impl Fleet {
             .filter(|value| {
                 value.level == Level::Worker
                     && value.name.as_deref() == Some(id.as_str())
-                    && value.author != BY_LABEL
+                    && !is_by_label(&value.author)
             })
             .map(|value| value.key)
             .collect();
@@ -313,7 +332,7 @@ impl Fleet {
         let own = changed.filter(|value| {
             value.level == Level::Worker
                 && value.name.as_deref() == Some(id.as_str())
-                && value.author == BY_LABEL
+                && is_by_label(&value.author)
         });
         Ok(own.map(|value| (value.key, value.value)).collect())
     }
@@ -342,15 +361,18 @@ impl Fleet {
     async fn find_group(
         &self,
         new: &mut NewWorker,
-        card: Option<&WorkerCard>,
         look_for: &LookFor,
     ) -> Result<Option<String>, ControlError> {
-        let layers = self.policies().await?.layers;
-        let is_known = |group: &str| {
-            layers.iter().any(|layer| layer.level == Level::Group && layer.name.as_deref() == Some(group))
-        };
         if let Some(group) = new.selectors.group.clone() {
-            if is_known(&group) || look_for.groups.files().contains_key(&group) {
+            let layers = self.policies().await?.layers;
+            let has_settings =
+                layers.iter().any(|layer| layer.level == Level::Group && layer.name.as_ref() == Some(&group));
+            // Whoever is spared by the name of a group is in a group of that name.
+            let spared = Subject::Group(group.clone());
+            if has_settings
+                || look_for.groups.files().contains_key(&group)
+                || self.exemptions().await?.iter().any(|one| one.exemption.subject == spared)
+            {
                 return Ok(None);
             }
             // Nobody knows what was meant. Its owner's group is the next best; without one it is only watched.
@@ -360,24 +382,12 @@ impl Fleet {
                 Some(own) => format!("its owner's, {own}, counts"),
                 None => "it is only watched".to_owned(),
             };
-            let problem =
-                format!("there is no [policy.group.{group}] and no groups/{group}.members: {instead}");
-            return Ok(Some(problem));
+            return Ok(Some(format!(
+                "drowse.group: there is no [policy.group.{group}], no groups/{group}.members and no exemption of that group: {instead}"
+            )));
         }
         let owner = new.selectors.owner.as_deref();
         new.selectors.group = owner.and_then(|owner| look_for.groups.of(owner)).map(ToOwned::to_owned);
-        // A members file that is missing is a mistake, and nobody loses a group by a mistake.
-        let before = card.filter(|card| card.worker.selectors.owner.as_deref() == owner);
-        let before = before.and_then(|card| card.worker.selectors.group.clone());
-        if new.selectors.group.is_none()
-            && let Some(group) = before
-            && is_known(&group)
-            && !look_for.groups.sizes().contains_key(group.as_str())
-        {
-            let problem = format!("groups/{group}.members is missing or empty: it stays in {group}");
-            new.selectors.group = Some(group);
-            return Ok(Some(problem));
-        }
         Ok(None)
     }
 
@@ -387,6 +397,7 @@ impl Fleet {
         id: &WorkerId,
         spec: &WorkerSpec,
         filter: Option<&str>,
+        is_there: bool,
     ) -> Result<bool, ControlError> {
         let card = match self.get(id).await {
             Ok(card) => card,
@@ -396,6 +407,12 @@ impl Fleet {
         if card.worker.status.kind() == StatusKind::Terminated {
             if self.0.clock.now().since(card.worker.status.since()) >= REMEMBER_FOR {
                 self.remove(id, DISCOVERY).await?;
+            } else if spec.listen.is_some() {
+                // Nobody will ever answer there, and somebody else may wait for the port.
+                let spec = WorkerSpec { listen: None, ..spec.clone() };
+                self.patch(id, Patch { spec: Some(spec), ..Patch::default() }, DISCOVERY).await?;
+                self.0.notices.books_changed();
+                self.0.discovery.nudge();
             }
             return Ok(true);
         }
@@ -404,15 +421,17 @@ impl Fleet {
             self.unlist(id).await?;
             return Ok(true);
         }
-        // It is gone, or cannot be followed any more: a look tells.
+        // It is gone, or cannot be followed any more: a look tells. What is gone is over in a moment, and then others may
+        // have what was its own.
         self.0.look_at(id).await;
-        Ok(true)
+        Ok(is_there)
     }
 
     /// Journals what is wrong with a container, once.
     async fn tell_problems(
         &self,
-        found: &Found,
+        spec: &drowse_drivers::Spec,
+        name: &str,
         problems: Vec<String>,
         worker: Option<&WorkerId>,
     ) -> Result<(), ControlError> {
@@ -421,7 +440,7 @@ impl Fleet {
         if more > 0 {
             problems.push(format!("and {more} more"));
         }
-        let key = format!("{:?}", found.spec);
+        let key = key_of(spec);
         if lock(&self.0.discovery.told).get(&key).is_some_and(|told| *told == problems) || problems.is_empty()
         {
             if problems.is_empty() {
@@ -429,7 +448,7 @@ impl Fleet {
             }
             return Ok(());
         }
-        let name = plain(&found.name);
+        let name = plain(name);
         tracing::warn!(container = %name, problems = %problems.join("; "), "not as its labels say");
         let (clock, worker, doc) =
             (self.0.clock.clone(), worker.cloned(), json!({ "container": name, "problems": &problems }));
@@ -452,6 +471,11 @@ impl Shared {
     }
 }
 
+/// Who somebody is, for what has been told of them.
+fn key_of(spec: &drowse_drivers::Spec) -> String {
+    format!("{spec:?}")
+}
+
 /// The worker that was found in this container before, whatever that was called then.
 fn known_as<'a>(found: &Found, books: &'a [(WorkerId, WorkerSpec)]) -> Option<&'a WorkerId> {
     let drowse_drivers::Spec::Docker(docker) = &found.spec else { return None };
@@ -467,21 +491,11 @@ fn known_as<'a>(found: &Found, books: &'a [(WorkerId, WorkerSpec)]) -> Option<&'
 fn is_somebody(found: &Found, books: &[(WorkerId, WorkerSpec)]) -> bool {
     let drowse_drivers::Spec::Docker(docker) = &found.spec else { return false };
     let drowse_drivers::docker::Container::Id(own) = &docker.container else { return false };
-    books.iter().filter(|(_, spec)| spec.found_by.is_none()).any(|(_, spec)| match &spec.driver {
-        DriverSpec::Docker { container: Container::Id(id) } => id == own,
-        DriverSpec::Docker { container: Container::Name(name) } => {
-            *name == found.name || (name.len() >= SHORT_ID && own.starts_with(name.as_str()))
-        }
-        DriverSpec::Docker { container: Container::Label(label) } => match label.split_once('=') {
-            Some((key, value)) => found.labels.get(key).is_some_and(|found| found == value),
-            None => found.labels.contains_key(label),
-        },
-        DriverSpec::Process { .. } | DriverSpec::Sim => false,
+    books.iter().filter(|(_, spec)| spec.found_by.is_none()).any(|(_, spec)| {
+        let drowse_drivers::Spec::Docker(listed) = spec.driver.for_driver() else { return false };
+        listed.container.is(own, &found.name, &found.labels)
     })
 }
-
-/// As many digits of an id as the engine's own client shows.
-const SHORT_ID: usize = 12;
 
 #[cfg(test)]
 mod tests {

@@ -141,6 +141,11 @@ impl Doubts {
         before.unwrap_or_default().causes() != doubted.causes()
     }
 
+    /// Whether it is not known who it is at all.
+    pub(crate) fn is_about_itself(&self, worker: &WorkerId) -> bool {
+        lock(&self.0).get(worker).is_some_and(|doubted| doubted.0.contains_key(&What::Itself))
+    }
+
     pub(crate) fn lines(&self, worker: &WorkerId) -> Vec<String> {
         lock(&self.0).get(worker).map(Doubted::lines).unwrap_or_default()
     }

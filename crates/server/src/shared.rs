@@ -186,6 +186,11 @@ impl Intents {
     pub(crate) fn contains(&self, worker: &WorkerId, intent: IntentId) -> bool {
         lock(&self.0).get(worker) == Some(&intent)
     }
+
+    /// It is off the books.
+    pub(crate) fn forget(&self, worker: &WorkerId) {
+        lock(&self.0).remove(worker);
+    }
 }
 
 /// Which run the driver was asked to end, by the intent that it was asked for.
@@ -204,6 +209,11 @@ impl Asked {
     )]
     pub(crate) fn run(&self, worker: &WorkerId, intent: IntentId) -> Option<Option<BootId>> {
         lock(&self.0).get(worker).filter(|(asked, _)| *asked == intent).map(|(_, run)| run.clone())
+    }
+
+    /// It is off the books.
+    pub(crate) fn forget(&self, worker: &WorkerId) {
+        lock(&self.0).remove(worker);
     }
 }
 

@@ -9,6 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
+use drowse_core::policy::exemption::{Exemption, Subject};
 use drowse_core::policy::{Level, PolicyLayer};
 use toml::de::DeValue;
 
@@ -105,7 +106,13 @@ pub(super) fn read(report: &mut Report<'_>, files: &[MembersFile]) -> Groups {
 }
 
 /// A worker of a group that nobody knows would be judged by the other layers, which is not what its group was for.
-pub(super) fn check(report: &mut Report<'_>, workers: Option<&Node<'_>>, layers: &Layers, groups: &Groups) {
+pub(super) fn check(
+    report: &mut Report<'_>,
+    workers: Option<&Node<'_>>,
+    layers: &Layers,
+    groups: &Groups,
+    exemptions: &[Exemption],
+) {
     let Some(DeValue::Array(workers)) = workers.map(toml::Spanned::get_ref) else { return };
     for worker in workers.iter().filter_map(|worker| worker.get_ref().as_table()) {
         let Some(group) = worker.get("group") else { continue };
@@ -117,6 +124,10 @@ pub(super) fn check(report: &mut Report<'_>, workers: Option<&Node<'_>>, layers:
             .filter(of_group)
             .filter_map(|layer| layer.name.as_deref())
             .chain(groups.files.keys().map(String::as_str))
+            .chain(exemptions.iter().filter_map(|exemption| match &exemption.subject {
+                Subject::Group(name) => Some(name.as_str()),
+                Subject::Owner(_) | Subject::Worker(_) => None,
+            }))
             .collect();
         if !known.contains(name) {
             let meant =

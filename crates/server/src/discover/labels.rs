@@ -3,6 +3,8 @@
 //! Labels are written as a `[[worker]]` and read by the parser of the configuration, so that there is one rule for what a
 //! worker may look like and one sentence for each mistake.
 
+use std::collections::BTreeMap;
+
 use drowse_core::policy::Level;
 use drowse_drivers::docker::Container as Found;
 use drowse_drivers::{self as drivers, Spec};
@@ -16,7 +18,17 @@ use crate::spec::{Container, DriverSpec, NewWorker};
 /// Whoever set a value by a label.
 pub(super) const BY_LABEL: &str = "label";
 
-const OURS: &str = "drowse.";
+/// Whether a value was set because of what is written on a container, and so goes when that does.
+pub(crate) fn is_by_label(author: &str) -> bool {
+    author == BY_LABEL || author == super::BY_UNKNOWN_GROUP
+}
+
+/// What our labels begin with.
+pub(super) const OURS: &str = "drowse.";
+
+/// What a label says beside a policy, after what all of them begin with.
+const NAMES: [&str; 9] =
+    ["enable", "group", "listen", "name", "owner", "port", "protected", "region", "type"];
 
 /// A container as a worker, with the policy that its labels ask for.
 pub(super) fn read(
@@ -39,7 +51,15 @@ pub(super) fn read(
             "name" => "id",
             "group" | "owner" | "type" | "region" => name,
             "port" => {
-                worker.insert("target".to_owned(), format!(":{text}").into());
+                if text.parse::<u16>().is_ok_and(|port| port > 0) {
+                    worker.insert("target".to_owned(), format!(":{text}").into());
+                } else {
+                    problems.push(format!("{label}: expected a port such as 8888, found {text:?}"));
+                }
+                continue;
+            }
+            "listen" if !found.labels.contains_key("drowse.port") => {
+                problems.push(format!("{label}: needs drowse.port beside it, the port inside"));
                 continue;
             }
             "listen" => {
@@ -58,19 +78,26 @@ pub(super) fn read(
                 if let Some(key) = other.strip_prefix("policy.") {
                     policy.insert(key.to_owned(), value(text));
                 } else {
-                    problems.push(format!("{label}: there is no such label"));
+                    let meant = config::nearest(other, NAMES);
+                    let meant =
+                        meant.map_or_else(String::new, |near| format!("; did you mean {OURS}{near}?"));
+                    problems.push(format!("{label}: there is no such label{meant}"));
                 }
                 continue;
             }
         };
         worker.insert(key.to_owned(), text.clone().into());
     }
+    if !worker.contains_key("target") {
+        // What is wrong with its port has been said.
+        worker.remove("listen");
+    }
     worker.insert("driver".to_owned(), "docker".into());
     worker.insert("container".to_owned(), container.clone().into());
     if !policy.is_empty() {
         worker.insert("policy".to_owned(), nested(policy).into());
     }
-    let (mut new, policy) = match parse(worker) {
+    let (mut new, policy) = match parse(worker, &found.labels) {
         Ok(parsed) if problems.is_empty() => parsed,
         Ok(_) => return Err(problems),
         Err(more) => return Err(problems.into_iter().chain(more).collect()),
@@ -81,13 +108,16 @@ pub(super) fn read(
     Ok((new, policy))
 }
 
-fn parse(worker: Map<String, Value>) -> Result<(NewWorker, Vec<PolicyChange>), Vec<String>> {
+fn parse(
+    worker: Map<String, Value>,
+    labels: &BTreeMap<String, String>,
+) -> Result<(NewWorker, Vec<PolicyChange>), Vec<String>> {
     let file = Value::Object(Map::from_iter([("worker".to_owned(), Value::Array(vec![worker.into()]))]));
     let text = toml::to_string(&file).map_err(|error| vec![error.to_string()])?;
     let parsed = config::parse(&Input { file: "", text: &text, members: &[], variables: &[] });
     let config = parsed.strict().map_err(|problems| {
         let told = |problem: &config::Problem| match &problem.key {
-            Some(key) => format!("{}: {}", label_of(key), problem.fault),
+            Some(key) => format!("{}: {}", label_of(key, labels), problem.fault),
             None => problem.fault.to_string(),
         };
         problems.iter().map(told).collect::<Vec<_>>()
@@ -107,11 +137,16 @@ fn parse(worker: Map<String, Value>) -> Result<(NewWorker, Vec<PolicyChange>), V
 }
 
 /// The label that a key of the configuration came from.
-fn label_of(key: &str) -> String {
+fn label_of(key: &str, labels: &BTreeMap<String, String>) -> String {
     match key {
         "id" => "drowse.name".to_owned(),
         "target" => "drowse.port".to_owned(),
-        other => format!("{OURS}{other}"),
+        "container" => "the container".to_owned(),
+        other if NAMES.contains(&other) && labels.contains_key(&format!("{OURS}{other}")) => {
+            format!("{OURS}{other}")
+        }
+        // All others are keys of a policy.
+        other => format!("{OURS}policy.{other}"),
     }
 }
 
@@ -125,7 +160,8 @@ fn value(text: &str) -> Value {
     }
 }
 
-/// What it is, by what it asks for and what made it. Of several, the one with the longer grace.
+/// What it is, by what it asks for and what made it. Of several the one that says most: what was given graphics processors
+/// is that before all, and a devcontainer may be made by compose.
 fn kind_of(found: &drivers::Found) -> Option<&'static str> {
     let has = |prefix: &str| found.labels.keys().any(|label| label.starts_with(prefix));
     if found.has_gpus {
@@ -206,15 +242,26 @@ mod tests {
     #[test]
     fn a_mistake_is_named_by_its_label() {
         let problems = |labels: &[(&str, &str)]| read(&found(labels), "drowse.enable=true").unwrap_err();
-        let table: [(&[(&str, &str)], &str); 4] = [
-            (&[("drowse.policy.idle_timeout", "48")], "idle_timeout"),
-            (&[("drowse.gruop", "student")], "drowse.gruop: there is no such label"),
-            (&[("drowse.port", "http")], "drowse.port: "),
+        let table: [(&[(&str, &str)], &str); 9] = [
+            (&[("drowse.policy.idle_timeout", "48")], "drowse.policy.idle_timeout: "),
+            (&[("drowse.protected", "perhaps")], "drowse.protected: "),
+            (
+                &[("drowse.gruop", "student")],
+                "drowse.gruop: there is no such label; did you mean drowse.group?",
+            ),
+            (&[("drowse.colour", "red")], "drowse.colour: there is no such label"),
+            (&[("drowse.port", "http")], "drowse.port: expected a port such as 8888, found \"http\""),
+            (
+                &[("drowse.port", "http"), ("drowse.listen", "8001")],
+                "drowse.port: expected a port such as 8888, found \"http\"",
+            ),
+            (&[("drowse.listen", "8001")], "drowse.listen: needs drowse.port beside it"),
+            (&[("drowse.listen", "here"), ("drowse.port", "80")], "drowse.listen: "),
             (&[("drowse.name", "a b")], "drowse.name: "),
         ];
         for (labels, part) in table {
             let found = problems(labels);
-            assert!(found.len() == 1 && found[0].contains(part), "{labels:?}: {found:?}");
+            assert!(found.len() == 1 && found[0].starts_with(part), "{labels:?}: {found:?}");
         }
     }
 }

@@ -13,6 +13,7 @@ use serde_json::json;
 
 use super::{ControlError, Fleet};
 use crate::config::reads_telemetry;
+use crate::discover::is_by_label;
 use crate::policies::{Book, FileLayers};
 
 /// A change of one value of one layer.
@@ -234,16 +235,29 @@ pub(super) fn apply(
     message: &str,
     now: Timestamp,
 ) -> Result<PolicyApplied, ControlError> {
-    for change in changes {
+    let changes: Vec<PolicyChange> =
+        changes.iter().filter(|change| !is_overruled(book, change)).cloned().collect();
+    for change in &changes {
         check_shape(change)?;
         check_pinned(book, change)?;
     }
-    let workers = check_workers(tx, book, changes, now)?;
+    let workers = check_workers(tx, book, &changes, now)?;
     let mut epoch = book.epoch();
-    for change in changes {
+    for change in &changes {
         epoch = write(tx, change, message, now)?;
     }
     Ok(PolicyApplied { epoch, workers })
+}
+
+/// What a person has set counts before a label, also if it was set since the labels were read.
+fn is_overruled(book: &Book, change: &PolicyChange) -> bool {
+    is_by_label(&change.by)
+        && book.values.iter().any(|value| {
+            value.level == change.level
+                && value.name == change.name
+                && value.key == change.key.name()
+                && !is_by_label(&value.author)
+        })
 }
 
 fn check_shape(change: &PolicyChange) -> Result<(), ControlError> {

@@ -118,7 +118,10 @@ impl Shared {
             }
             StatusKind::Draining => return self.check_drain(claimed, &picture, &spec).await,
             StatusKind::Terminated => {
-                self.doubt(&claimed.worker, &picture.doubted).await;
+                // That there is no such worker is said by whoever looks for it.
+                if !self.doubts.is_about_itself(&claimed.worker) {
+                    self.doubt(&claimed.worker, &picture.doubted).await;
+                }
                 self.finish(claimed, &picture, None).await?;
                 return Ok(None);
             }

@@ -79,7 +79,9 @@ fn labels_that_make_no_sense_are_named_and_nobody_is_touched_for_them() {
         super::stage::events(&api, "discovery.problem").iter().map(ToString::to_string).collect::<String>();
     assert!(problems.contains("idle_timeout") && problems.contains("48"), "{problems}");
     assert!(
-        problems.contains("no [policy.group.wizards]") && problems.contains("only watched"),
+        problems.contains("no [policy.group.wizards]")
+            && problems.contains("drowse.group: ")
+            && problems.contains("only watched"),
         "{problems}"
     );
     assert!(problems.contains("its owner's, student, counts"), "{problems}");
@@ -90,6 +92,8 @@ fn labels_that_make_no_sense_are_named_and_nobody_is_touched_for_them() {
         would.iter().any(|event| event["worker_id"] == "nobodys")
     });
     assert_eq!(stage.state("nobodys"), "running");
+    let why = json(&api, "workers/nobodys/explain").to_string();
+    assert!(why.contains("unknown group"), "no label said that it is only watched: {why}");
     assert!(api.send("GET", "/api/v1/workers/wrong", "").starts_with("HTTP/1.1 404 "));
     assert_eq!(stage.state("wrong"), "running");
 }
@@ -204,4 +208,64 @@ fn a_members_file_that_is_missing_takes_nobody_out_of_the_group() {
     stage.run("later", &[("drowse.owner", "eve")], SLEEPS);
     up.wait_for("later paused");
     assert_eq!((stage.state("alices").as_str(), stage.state("bobs").as_str()), ("running", "running"));
+}
+
+/// Nobody has settings for the group, and nobody is listed in it: its name stands in an exemption.
+#[test]
+fn a_group_that_only_an_exemption_names_is_known() {
+    let stage = Stage::new(
+        "policy.idle_timeout = \"2s\"\n[[exemption]]\ngroup = \"thesis\"\nfrom = \"idle_timeout\"\n\
+         reason = \"deadline\"\napproved_by = \"carol\"\nexpires_on = \"never\"\n",
+    );
+    stage.members("student", Some("alice\n"));
+    stage.run("spared", &[("drowse.group", "thesis"), ("drowse.owner", "alice")], SLEEPS);
+    let mut up = stage.up();
+    let api = stage.folder.api(&up);
+    up.wait_for("spared running");
+    assert_eq!(json(&api, "workers/spared")["group"], "thesis");
+    stage.run("witness", &[], SLEEPS);
+    up.wait_for("witness paused");
+    assert_eq!(stage.state("spared"), "running");
+}
+
+#[test]
+fn an_empty_members_file_takes_the_last_member_out() {
+    let stage =
+        Stage::new("[policy]\nidle_timeout = \"2s\"\n[policy.group.keepers]\nidle_timeout = \"1h\"\n");
+    stage.members("keepers", Some("alice\n"));
+    stage.run("alices", &[("drowse.owner", "alice")], SLEEPS);
+    let mut up = stage.up();
+    let api = stage.folder.api(&up);
+    up.wait_for("alices running");
+    until("she is in the group", || json(&api, "workers/alices")["group"] == "keepers");
+    stage.members("keepers", Some(""));
+    up.hang_up();
+    up.wait_for("alices paused");
+    assert!(json(&api, "workers/alices")["group"].is_null());
+}
+
+/// What the guide says, done twice.
+#[test]
+fn the_port_of_a_container_that_is_gone_is_free_for_the_next() {
+    let stage = Stage::new("policy.idle_timeout = \"1h\"");
+    let network = stage.engine.network();
+    let door = free_port();
+    let labels = [("drowse.port", "80"), ("drowse.listen", &door.to_string())];
+    let serves =
+        |text: &str| format!("echo {text} > /workspace/index.html; exec httpd -f -p 80 -h /workspace");
+    stage.run_with("first", &labels, &["--network", network], &serves("one"));
+    let mut up = stage.up();
+    let api = stage.folder.api(&up);
+    up.wait_for("first running");
+    until("its door is open", || get(door, "/").contains("one"));
+    stage.engine.docker(&["rm", "--force", "first"]);
+    stage.run_with("second", &labels, &["--network", network], &serves("two"));
+    up.wait_for("first gone");
+    up.wait_for_all("second running");
+    until("the next one has it", || get(door, "/").contains("two"));
+    // It is still known what was, and nobody answers for it.
+    assert_eq!(json(&api, "workers/first")["status"], "terminated");
+    stage.engine.docker(&["rm", "--force", "second"]);
+    up.wait_for("second gone");
+    until("its door is closed", || std::net::TcpStream::connect(("127.0.0.1", door)).is_err());
 }

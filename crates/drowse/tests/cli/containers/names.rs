@@ -150,3 +150,28 @@ fn a_label_of_two_containers_is_refused_by_both_their_names() {
     stage.engine.docker(&["rm", "--force", "first"]);
     up.wait_for("api running for the first time");
 }
+
+/// The file names two containers, of which one does not exist, and one asks not to be touched.
+#[test]
+fn what_protects_a_listed_container_counts_and_its_other_labels_are_told() {
+    let stage = Stage::new("policy.idle_timeout = \"2s\"");
+    let listed =
+        |id: &str| format!("[[worker]]\nid = \"{id}\"\ndriver = \"docker\"\ncontainer = \"{id}-1\"\n");
+    stage.folder.append(&format!("{}{}{}", listed("kept"), listed("never"), listed("plain")));
+    let run = |name: &str, labels: &[&str]| {
+        let labels: Vec<&str> = labels.iter().flat_map(|label| ["--label", label]).collect();
+        let run = ["run", "--detach", "--init", "--network", "none", "--name", name];
+        stage.engine.docker(&[&run[..], &labels, &[IMAGE, "sh", "-c", SLEEPS]].concat());
+    };
+    run("kept-1", &["drowse.protected=true", "drowse.owner=alice"]);
+    let mut up = stage.up();
+    let api = stage.folder.api(&up);
+    until("it is protected", || json(&api, "workers/kept")["target_pause_blocked_by"] == "protected");
+    until("what is not used is told", || problems(&api).contains("drowse.owner: not used"));
+    run("plain-1", &[]);
+    up.wait_for("plain paused");
+    assert_eq!(stage.state("kept-1"), "running");
+    until("it is told that there is no such container", || {
+        api.send("GET", "/api/v1/workers/never/explain", "").contains("there is no container never-1")
+    });
+}
