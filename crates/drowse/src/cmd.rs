@@ -14,6 +14,7 @@ mod enable;
 mod events;
 mod exempt;
 mod explain;
+mod forget;
 mod idle_detection;
 mod login;
 mod man;
@@ -53,6 +54,7 @@ pub(crate) enum Command {
     Disable(disable::Args),
     Drain(drain::Args),
     Terminate(terminate::Args),
+    Forget(forget::Args),
     Detect(detect::Args),
     Policy(policy::Args),
     Events(events::Args),
@@ -89,6 +91,7 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Disable(args) => disable::run(args),
         Command::Drain(args) => drain::run(args),
         Command::Terminate(args) => terminate::run(args),
+        Command::Forget(args) => forget::run(args),
         Command::Detect(args) => detect::run(args),
         Command::Policy(args) => policy::run(args),
         Command::Events(args) => events::run(args),

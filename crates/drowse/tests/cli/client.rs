@@ -99,6 +99,13 @@ fn an_action_says_no_more_than_is_true() {
 }
 
 #[test]
+fn a_worker_is_forgotten() {
+    let ran = run_raw(&["forget", "web"], vec![answer(204, "text/plain", b"")]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "web is forgotten\n"));
+    assert_eq!(ran.asked, ["DELETE /api/v1/workers/web"]);
+}
+
+#[test]
 fn a_refusal_is_told_and_the_others_are_still_asked_for() {
     let refused = (409, golden("problem").to_string());
     let ran = run(&["stop", "web"], vec![refused.clone()]);
