@@ -6,6 +6,7 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
@@ -29,6 +30,8 @@ pub(crate) struct Engine {
     folder: TempDir,
     containerd: Child,
     dockerd: Option<Child>,
+    /// What keeps others from its networks.
+    locks: Mutex<Vec<File>>,
 }
 
 impl Engine {
@@ -40,7 +43,7 @@ impl Engine {
         containerd.arg("--root").arg(path("containerd")).arg("--state").arg(path("containerd-run"));
         containerd.arg("--address").arg(&address);
         let containerd = containerd.spawn().unwrap_or_else(|error| panic!("{CONTAINERD}: {error}; {HOW}"));
-        let mut engine = Self { folder, containerd, dockerd: None };
+        let mut engine = Self { folder, containerd, dockerd: None, locks: Mutex::default() };
         engine.eventually("containerd answers", || address.exists());
         engine.start_daemon();
         engine.import();
@@ -101,10 +104,23 @@ impl Engine {
 
     /// A network of its own that reaches this machine and nothing else; its name.
     pub(crate) fn network(&self) -> &'static str {
-        // Several engines may run at once, and their bridges are all on this machine.
-        let number = std::process::id() % 250;
+        // Several engines may run at once, and their bridges are all on this machine: whoever has the lock has the number,
+        // until it ends in whatever way.
+        let taken = (0..250).find_map(|number| {
+            let file = std::env::temp_dir().join(format!("drowse-test-network-{number}.lock"));
+            let file =
+                File::options().create(true).append(true).open(file).expect("there is room for a lock");
+            file.try_lock().is_ok().then_some((number, file))
+        });
+        let (number, lock) = taken.expect("fewer than 250 engines run at once");
+        let name = format!("drw{number}");
+        if Path::new("/sys/class/net").join(&name).exists() {
+            // Of one that was killed.
+            let _ = Command::new("ip").args(["link", "delete", &name]).status();
+        }
+        self.locks.lock().expect("nobody panicked").push(lock);
         let subnet = format!("10.217.{number}.0/24");
-        let bridge = format!("com.docker.network.bridge.name=drw{number}");
+        let bridge = format!("com.docker.network.bridge.name={name}");
         self.docker(&["network", "create", "--subnet", &subnet, "--opt", &bridge, "wire"]);
         "wire"
     }
