@@ -108,13 +108,6 @@ pub enum ReadError {
     },
 }
 
-impl ReadError {
-    /// Whether the container has no such figure, rather than one that could not be read this time.
-    pub fn is_not_own(&self) -> bool {
-        matches!(self, ReadError::NotOwn { .. })
-    }
-}
-
 impl From<ReadError> for io::Error {
     fn from(error: ReadError) -> Self {
         match error {
@@ -188,11 +181,6 @@ impl Paths {
     /// The first process.
     pub fn pid(&self) -> u32 {
         self.pid
-    }
-
-    /// When the first process started, in ticks since the machine's boot. With [`Paths::pid`] it names this run.
-    pub fn since_ticks(&self) -> u64 {
-        self.since
     }
 
     /// Reads everything, now.

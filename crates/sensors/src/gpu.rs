@@ -3,8 +3,8 @@
 //! NVIDIA's NVML tells it for each device and process; which process belongs to which container is for the caller, who
 //! has [`crate::container::Paths::pids`]. NVML must run in the machine's own pid namespace for the numbers to agree.
 //!
-//! What must stay true: an answer covers every device that there is. A device that fails makes it an error that names
-//! device and call, because its processes might be the busy ones; [`Gpus::by_device`] still tells about the others.
+//! What must stay true: an answer covers every device that there is. A device that fails is in it with an error that names
+//! device and call, because its processes might be the busy ones.
 //!
 //! Under MPS several processes can share one context, and a driver may tell what they use under the pid of the server:
 //! whoever runs containers that way should not rely on this signal alone.
@@ -15,7 +15,7 @@ mod call;
 mod nvml;
 mod reader;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
@@ -27,9 +27,6 @@ use reader::Progress;
 
 pub use call::{Call, Code};
 pub use reader::Reader;
-
-/// Per cent of one device that a process uses, by the machine's pids. Several devices add up, beyond 100.
-pub type ByProcess = BTreeMap<u32, f64>;
 
 /// One device, as a look found it.
 #[derive(Clone, Debug, PartialEq)]
@@ -172,18 +169,6 @@ impl Gpus {
         Ok(gpus)
     }
 
-    /// Per cent by process, summed over all devices; since the last answer, and for five seconds at least.
-    ///
-    /// A process that is on a device and used nothing of it is there with zero. One that is not there uses no device.
-    pub fn by_process(&mut self) -> Result<ByProcess, GpuError> {
-        sum(by_device(self.look()?))
-    }
-
-    /// The same for each device on its own: who is busy on one that can be read is busy, whatever the others are.
-    pub fn by_device(&mut self) -> Result<Vec<Result<ByProcess, GpuError>>, GpuError> {
-        self.look().map(by_device)
-    }
-
     /// Each device with who is on it and what has been used since the last look.
     ///
     /// What one look has told, the next does not tell again: whoever asks for several keeps it for all of them.
@@ -271,40 +256,6 @@ impl Drop for Gpus {
     }
 }
 
-fn sum(devices: Vec<Result<ByProcess, GpuError>>) -> Result<ByProcess, GpuError> {
-    let mut sum = ByProcess::new();
-    let mut unsupported = None;
-    for device in devices {
-        match device {
-            Ok(processes) => {
-                for (pid, percent) in processes {
-                    *sum.entry(pid).or_default() += percent;
-                }
-            }
-            // A failure goes first: it is news, and the other is not.
-            Err(error) if error.is_unsupported() => unsupported = unsupported.or(Some(error)),
-            Err(error) => return Err(error),
-        }
-    }
-    unsupported.map_or(Ok(sum), Err)
-}
-
-fn by_device(devices: Vec<Device>) -> Vec<Result<ByProcess, GpuError>> {
-    let usage = |device: Device| Ok(usage(&device.processes?, &device.used?));
-    devices.into_iter().map(usage).collect()
-}
-
-/// Joins the processes of a device with what they used.
-fn usage(listed: &BTreeSet<u32>, used: &[Used]) -> ByProcess {
-    let mut usage: ByProcess = listed.iter().map(|pid| (*pid, 0.0)).collect();
-    for used in used {
-        // Of several samples the busiest: they come from a stretch in which one burst is enough to be in use.
-        let known = usage.entry(used.pid).or_default();
-        *known = known.max(f64::from(used.percent));
-    }
-    usage
-}
-
 /// On the clock that the driver stamps its samples with.
 #[expect(clippy::disallowed_methods, reason = "compared with nothing but the driver's own stamps")]
 fn micros_now() -> u64 {
@@ -321,18 +272,11 @@ mod tests {
     }
 
     #[test]
-    fn who_is_listed_without_a_sample_uses_nothing_and_that_is_known() {
-        let samples: Vec<Used> =
-            [used(8, 40, 0), used(9, 3, 60), used(0, 99, 99)].into_iter().flatten().collect();
-        let found = usage(&BTreeSet::from([7, 8]), &samples);
-        assert_eq!(found, BTreeMap::from([(7, 0.0), (8, 40.0), (9, 60.0)]));
-    }
-
-    #[test]
-    fn of_several_samples_the_busiest_counts_and_nonsense_is_not_idleness() {
-        let samples: Vec<Used> =
-            [used(8, 40, 0), used(8, 3, 0), used(9, u32::MAX, 0)].into_iter().flatten().collect();
-        let found = usage(&BTreeSet::new(), &samples);
-        assert_eq!(found, BTreeMap::from([(8, 40.0), (9, 100.0)]));
+    fn the_busiest_part_counts_and_nonsense_is_not_idleness() {
+        let percent = |compute, encoder| used(8, compute, encoder).map(|used| used.percent);
+        assert_eq!(percent(40, 0), Some(40));
+        assert_eq!(percent(3, 60), Some(60));
+        assert_eq!(percent(u32::MAX, 0), Some(100));
+        assert_eq!(used(0, 99, 99), None, "nobody has that number");
     }
 }

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use super::{ByProcess, Call, Device, GpuError, Gpus};
+use super::{Call, Device, GpuError, Gpus};
 
 type Answer = Result<Vec<Device>, GpuError>;
 
@@ -70,11 +70,6 @@ impl Reader {
             }
         })?;
         Ok(Self { questions, answers, is_waiting: false, progress })
-    }
-
-    /// [`Gpus::by_process`], or [`GpuError::Hung`] after `within`.
-    pub fn by_process(&mut self, within: Duration) -> Result<ByProcess, GpuError> {
-        super::sum(super::by_device(self.look(within)?))
     }
 
     /// [`Gpus::look`], or [`GpuError::Hung`] after `within`.

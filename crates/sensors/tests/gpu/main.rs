@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod stand_in;
+mod summed;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,6 +12,7 @@ use std::time::Duration;
 use drowse_sensors::gpu::{Call, Code, GpuError, Gpus, Reader};
 
 use stand_in::{Kind, StandIn};
+use summed::{Library as _, Thread as _};
 
 /// Longer than any answer takes on a busy machine; only a defect waits for it.
 const PATIENCE: Duration = Duration::from_mins(1);
