@@ -98,7 +98,7 @@ impl Root {
         placed
     }
 
-    /// Writes a text to every terminal; how many there were.
+    /// Writes a text to every terminal, on lines of its own; how many there were.
     pub(super) fn write_to_terminals(&self, text: &str) -> io::Result<usize> {
         let folder = match self.open("/dev/pts", OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty()) {
             Ok(folder) => folder,
@@ -124,12 +124,17 @@ impl Root {
             let flags = OFlags::WRONLY | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
             let Ok(terminal) = rustix::fs::open(again, flags, Mode::empty()) else { continue };
             // One that is full, because nobody reads it, or closed by now: nobody sits there.
-            if File::from(terminal).write_all(text.replace('\n', "\r\n").as_bytes()).is_ok() {
+            if File::from(terminal).write_all(on_terminal(text).as_bytes()).is_ok() {
                 told += 1;
             }
         }
         Ok(told)
     }
+}
+
+/// A prompt may stand in the line where the cursor is.
+fn on_terminal(text: &str) -> String {
+    format!("\r\n{}", text.replace('\n', "\r\n"))
 }
 
 fn is_absent(error: &io::Error) -> bool {
@@ -144,6 +149,11 @@ mod tests {
     use std::path::Path;
 
     use super::*;
+
+    #[test]
+    fn a_terminal_has_the_words_on_lines_of_their_own() {
+        assert_eq!(on_terminal("one\ntwo\n"), "\r\none\r\ntwo\r\n");
+    }
 
     fn root(folder: &Path) -> Root {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;

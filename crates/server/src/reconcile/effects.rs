@@ -255,8 +255,12 @@ impl Shared {
             self.awake.insert(intent, done.worker);
             self.notices.ring(job.id);
         }
+        let is_awake = matches!(event, Event::DriverReady { .. });
         self.answer(job.id, event).await;
         self.awake.remove(job.id);
+        if is_awake && how == "thaw" {
+            self.announce_awake(&job.subject);
+        }
     }
 
     /// Waits until a routed worker accepts connections. A connection proves nothing while a worker is frozen,
