@@ -60,6 +60,12 @@ pub enum PlaceError {
         /// Where it was given.
         from: String,
     },
+    /// A folder that was named and is not there.
+    #[error("--data {}: there is no such folder", folder.display())]
+    NobodyThere {
+        /// Which.
+        folder: PathBuf,
+    },
     /// A file of the data folder that is there and cannot be read.
     #[error("cannot read {}", path.display())]
     Unreadable {
@@ -95,7 +101,13 @@ impl Place {
         let is_demo = !folder.join(ADDRESS_FILE).exists() && demo.join(ADDRESS_FILE).exists();
         let folder = if is_demo { demo } else { folder };
         let file = folder.join(ADDRESS_FILE);
-        let Some(found) = read(&file)? else { return Ok(Self { url: DEFAULT_URL.to_owned(), token }) };
+        let Some(found) = read(&file)? else {
+            // Somebody who names a folder does not mean whoever answers at the usual address.
+            return match given.data {
+                Some(_) if !folder.exists() => Err(PlaceError::NobodyThere { folder }),
+                Some(_) | None => Ok(Self { url: DEFAULT_URL.to_owned(), token }),
+            };
+        };
         let url = address(&found, &file.display().to_string())?;
         let token = match token {
             Some(token) => Some(token),
@@ -191,6 +203,14 @@ mod tests {
         let given = Given { data: Some(dir.path()), url: None };
         let place = find(given, &[("DROWSE_TOKEN", "t")]).unwrap();
         assert_eq!((place.url.as_str(), place.token.as_deref()), (DEFAULT_URL, Some("t")));
+    }
+
+    #[test]
+    fn a_folder_that_is_not_there_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let missing = dir.path().join("nowhere");
+        let error = find(Given { data: Some(&missing), url: None }, &[]).unwrap_err().to_string();
+        assert_eq!(error, format!("--data {}: there is no such folder", missing.display()));
     }
 
     #[test]

@@ -133,6 +133,10 @@ impl Raw {
                 Some((end, _)) => format!("{:?} and so on", &text[..end]).into(),
                 None => format!("{text:?}").into(),
             },
+            Raw::List(list) if list.len() <= SHOWN_OF_LIST => {
+                let items: Vec<_> = list.iter().map(Raw::describe).collect();
+                format!("[{}]", items.join(", ")).into()
+            }
             Raw::List(_) => "a list".into(),
             Raw::Schedule(_) | Raw::Table => "a table".into(),
         }
@@ -176,6 +180,8 @@ pub enum Value {
 const NEVER: &str = "never";
 /// Longer than any path that somebody writes, and short enough to be shown. Labels can set it.
 const LONGEST_TEXT: usize = 1024;
+/// How much of a list is shown when it is refused.
+const SHOWN_OF_LIST: usize = 8;
 /// How much of a text is shown when it is refused.
 const SHOWN_OF_TEXT: usize = 80;
 /// A shorter recurrence would be a busy loop.
@@ -434,5 +440,7 @@ mod tests {
         for bad in [&["95%", "80%"][..], &["0%"], &["100%"], &["80%", "80%"]] {
             assert!(read(bad).is_err(), "{bad:?}");
         }
+        let error = read(&["95%", "80%"]).unwrap_err().to_string();
+        assert!(error.ends_with("found [\"95%\", \"80%\"]"), "{error}");
     }
 }

@@ -17,6 +17,7 @@ use serde::{Deserialize, Deserializer};
 use super::key::Key;
 use super::value::{Raw, Value};
 use crate::schedule::Schedule;
+use crate::signal::Signal;
 
 /// Some policy values.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -58,7 +59,8 @@ impl<'de> Visitor<'de> for Table<'_> {
                         .map_err(|error| A::Error::custom(format!("{path}: {error}")))?;
                     self.into.insert(key, value);
                 }
-                None if path == "signals" || path.starts_with("signals.") => {
+                // A signal's keys are two levels down; what is deeper is none of them.
+                None if path == "signals" || is_signal(&path) => {
                     map.next_value_seed(Table { prefix: path, into: self.into })?;
                 }
                 None => return Err(A::Error::custom(format!("unknown policy key {path:?}"))),
@@ -66,6 +68,11 @@ impl<'de> Visitor<'de> for Table<'_> {
         }
         Ok(())
     }
+}
+
+/// `signals.NAME`.
+fn is_signal(path: &str) -> bool {
+    path.strip_prefix("signals.").is_some_and(|name| Signal::ALL.iter().any(|signal| signal.code() == name))
 }
 
 impl<'de> DeserializeSeed<'de> for Table<'_> {
@@ -151,7 +158,8 @@ mod tests {
         for (text, expected) in [
             ("max_runtime = 48", "max_runtime: a bare number has no unit"),
             ("idle_timeuot = \"10s\"", "unknown policy key \"idle_timeuot\""),
-            ("signals.cpu.uses = \"off\"", "signals.cpu.uses"),
+            ("signals.cpu.uses = \"off\"", "unknown policy key \"signals.cpu.uses\""),
+            ("signals.tpc.use = \"off\"", "unknown policy key \"signals.tpc\""),
             ("window = { a = 1 }", "found a table"),
         ] {
             let error = toml::from_str::<Values>(text).unwrap_err().to_string();

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Subcommand;
-use drowse_wire::v1::{CreateExemption, Exemption};
+use drowse_wire::v1::{CreateExemption, Exemption, WorkerQuery};
 
 use crate::connect::{Connect, after_help};
 use crate::output;
@@ -101,6 +101,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// It counts from when somebody is; but it may be a slip of the keyboard.
+pub(super) fn nobody_in(group: &str) -> String {
+    format!("note: no worker is in a group {group}; it counts for those who come\n")
+}
+
 fn add(args: &Add) -> anyhow::Result<()> {
     let new = CreateExemption {
         owner: args.owner.clone(),
@@ -111,7 +116,15 @@ fn add(args: &Add) -> anyhow::Result<()> {
         approved_by: args.approved_by.clone(),
         expires_on: args.expires_on.clone(),
     };
-    let exemption = args.connect.client()?.create_exemption(&new)?;
+    let client = args.connect.client()?;
+    let exemption = client.create_exemption(&new)?;
+    if let Some(group) = &args.group {
+        let query = WorkerQuery { group: Some(group.clone()), limit: Some(1), ..WorkerQuery::default() };
+        // It is granted either way.
+        if client.workers(&query).is_ok_and(|page| page.workers.is_empty()) {
+            output::talk(&nobody_in(group));
+        }
+    }
     if args.json { output::json(&exemption) } else { Ok(output::data(&table(&[exemption]))?) }
 }
 

@@ -141,6 +141,9 @@ fn change(layer: &Layer, rest: &Rest, values: Map<String, Value>, keys: Vec<Stri
     }
     let noun = if done.worker_count == 1 { "worker" } else { "workers" };
     output::talk(&format!("applies to {} {noun}; run-time values of {layer} are now:\n", done.worker_count));
+    if let (0, "group", Some(name)) = (done.worker_count, layer.level.as_str(), &layer.name) {
+        output::talk(&super::exempt::nobody_in(name));
+    }
     let rows: Vec<Vec<String>> =
         done.layer.values.iter().map(|(key, value)| vec![key.clone(), explain::value(value)]).collect();
     Ok(output::data(&output::columns(0, &rows))?)

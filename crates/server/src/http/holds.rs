@@ -91,7 +91,14 @@ pub(super) async fn snooze(
             }
             until.since(now)
         }
-        (None, None) => state.fleet().get(&id).await?.policy.policy.snooze,
+        (None, None) => {
+            let length = state.fleet().get(&id).await?.policy.policy.snooze;
+            if length.is_zero() {
+                let why = "its policy says snooze = \"0s\", so it has to be said for how long, such as 1h";
+                return Err(Failure::invalid("for", why));
+            }
+            length
+        }
     };
     let (hold, _) = state.fleet().snooze(&id, &who.name, &request.message, length).await?;
     Ok(Json(Hold::from(&hold)))

@@ -56,12 +56,13 @@ pub(super) struct Filter {
 impl Filter {
     pub(super) fn of(query: &WorkerQuery) -> Answered<Self> {
         let after = query.after.as_deref().map(WorkerId::new).transpose();
-        let status = word("status", query.status.as_deref(), StatusKind::from_code)?;
-        let by_code = |code: &str| DriverKind::ALL.into_iter().find(|kind| kind.code() == code);
+        let statuses = StatusKind::ALL.map(|kind| (kind.code(), kind));
+        let status = word("status", query.status.as_deref(), &statuses)?;
+        let drivers = DriverKind::ALL.map(|kind| (kind.code(), kind));
         Ok(Self {
             after: after.map_err(|error| Failure::bad_request(format!("after: {error}")))?,
             status,
-            driver: word("driver", query.driver.as_deref(), by_code)?,
+            driver: word("driver", query.driver.as_deref(), &drivers)?,
             kind: query.kind.clone(),
             region: query.region.clone(),
             group: query.group.clone(),
@@ -80,9 +81,15 @@ impl Filter {
     }
 }
 
-fn word<T>(field: &str, text: Option<&str>, read: impl Fn(&str) -> Option<T>) -> Answered<Option<T>> {
-    let unknown = |text: &str| Failure::bad_request(format!("{field}: {text:?} is none"));
-    text.map(|text| read(text).ok_or_else(|| unknown(text))).transpose()
+/// One of these words.
+fn word<T: Copy>(field: &str, text: Option<&str>, all: &[(&str, T)]) -> Answered<Option<T>> {
+    let Some(text) = text else { return Ok(None) };
+    let found = all.iter().find(|(code, _)| *code == text).map(|(_, meant)| *meant);
+    let unknown = || {
+        let codes: Vec<&str> = all.iter().map(|(code, _)| *code).collect();
+        Failure::bad_request(format!("{field}: expected one of {}, found {text:?}", codes.join(", ")))
+    };
+    found.ok_or_else(unknown).map(Some)
 }
 
 /// A page of workers. Those that the filter leaves out cost a row each and are not judged.
@@ -152,4 +159,18 @@ pub(super) async fn delete(State(state): State<ApiState>, who: Principal, id: Id
     let removed = state.fleet().remove(&id, &who.name).await;
     removed.map_err(|error| Failure::conflict_is(error, Code::WrongStatus))?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_that_is_none_names_those_that_are() {
+        let all = [("running", 1), ("paused", 2)];
+        assert!(matches!(word("status", Some("paused"), &all), Ok(Some(2))));
+        assert!(matches!(word("status", None, &all), Ok(None)));
+        let said = format!("{:?}", word("status", Some("sleeping"), &all).unwrap_err());
+        assert!(said.contains("status: expected one of running, paused, found"), "{said}");
+    }
 }

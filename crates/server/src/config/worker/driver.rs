@@ -110,7 +110,7 @@ pub(in super::super) const PROCESS: &[Field] = &[
 pub(in super::super) const DOCKER: &[Field] = &[
     Field {
         name: "container",
-        expected: "the name or id of a container",
+        expected: "the name or id of a container; or instead of it label, a label that one container has",
         preset: Preset::Absent("see label"),
         sample: "\"jupyter-alice\"",
         describe: "The container's name or id. Either this or label.",

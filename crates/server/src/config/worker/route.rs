@@ -92,7 +92,8 @@ impl fmt::Display for Target {
     }
 }
 
-const TARGET: &str = "an address and a port such as \"127.0.0.1:9001\"";
+const TARGET: &str =
+    "an address and a port such as \"127.0.0.1:9001\", or of a container the port alone such as \":8888\"";
 const NAMES: &str = "a host name such as \"lab.example.org\" or \"*.lab.example.org\", or a list of them";
 
 pub(in super::super) const FIELDS: &[Field] = &[

@@ -104,7 +104,10 @@ fn a_port_alone_is_enough_where_the_driver_knows_the_address() {
     assert_eq!(config.workers[0].ways.target, Some(Target::Port(22)));
     assert_eq!(
         errors(&format!("{PROCESS_WORKER}target = \":22\"\nlisten = \"127.0.0.1:0\"")),
-        ["f:5:10: target: expected an address and a port such as \"127.0.0.1:9001\", found \":22\""]
+        [
+            "f:5:10: target: expected an address and a port such as \"127.0.0.1:9001\", or of a container the port alone \
+          such as \":8888\", found \":22\""
+        ]
     );
 }
 
@@ -149,7 +152,10 @@ fn what_a_driver_misses_is_named() {
         ),
         (
             format!("{id}driver = \"docker\""),
-            vec!["f:1:1: container is missing: expected the name or id of a container"],
+            vec![
+                "f:1:1: container is missing: expected the name or id of a container; or instead of it label, a label \
+                 that one container has",
+            ],
         ),
         (
             format!("{id}driver = \"docker\"\ncontainer = \"a\"\nlabel = \"label=x\""),
