@@ -8,21 +8,28 @@ mod freezer;
 mod program;
 
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use anyhow::anyhow;
+use drowse_server::config;
 use serde::Serialize;
 
+use super::check_config::{error_line, variables};
 use crate::output;
 
 /// Tell what works on this machine and how to get the rest.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   drowse doctor
+  drowse doctor --config /etc/drowse/drowse.toml
   drowse doctor --json | jq '.checks[] | select(.state != \"ok\")'
 
 The exit code is 0 whatever is missing: Drowse needs none of this to run.")]
 pub(crate) struct Args {
+    /// The configuration that says where the engine answers; else drowse.toml, if it is there.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
     /// Print JSON to stdout.
     #[arg(long)]
     json: bool,
@@ -80,7 +87,7 @@ struct Report {
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let checks = vec![
         freezer::check(),
-        docker::check(),
+        docker::check(socket(args.config.as_deref())?.as_deref()),
         program::qemu(),
         kvm(Path::new("/dev/kvm")),
         gpu(&program::library_folders()),
@@ -98,6 +105,15 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         output::data(&text(&report))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The engine's socket, where the configuration names one.
+fn socket(file: Option<&Path>) -> anyhow::Result<Option<PathBuf>> {
+    let usual = Path::new("drowse.toml");
+    let Some(file) = file.or_else(|| usual.exists().then_some(usual)) else { return Ok(None) };
+    let parsed = config::load(file, &variables()).map_err(|error| anyhow!("{}", error_line(&error)))?;
+    // What is wrong with the rest of it is for check-config.
+    Ok(parsed.lenient().ok().and_then(|(config, _)| config.docker.socket))
 }
 
 fn text(report: &Report) -> String {
@@ -134,7 +150,7 @@ fn kvm(device: &Path) -> Check {
 }
 
 /// NVML is a library that comes with NVIDIA's driver; without it no load can be read.
-fn gpu(folders: &[std::path::PathBuf]) -> Check {
+fn gpu(folders: &[PathBuf]) -> Check {
     const LIBRARY: &str = "libnvidia-ml.so.1";
     let check = |state, found: String| Check::new("gpu", "the signal gpu of containers", state, found);
     match folders.iter().map(|folder| folder.join(LIBRARY)).find(|path| path.exists()) {

@@ -24,6 +24,19 @@ fn doctor_tells_the_same_things_on_every_machine() {
 }
 
 #[test]
+fn doctor_asks_the_engine_that_the_configuration_names() {
+    let dir = tempfile::tempdir().expect("a folder for temporary files");
+    let (file, socket) = (dir.path().join("drowse.toml"), dir.path().join("nosuch.sock"));
+    std::fs::write(&file, format!("[driver.docker]\nsocket = {:?}\n", socket.display().to_string())).unwrap();
+    let output = drowse(&["doctor", "--json", "--config", &file.to_string_lossy()], &[]);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let docker = &report["checks"][1];
+    assert_eq!(docker["state"], "missing", "{docker}");
+    assert!(docker["found"].as_str().unwrap().contains("nosuch.sock"), "{docker}");
+}
+
+#[test]
 fn thaw_finds_nothing_where_nothing_was_frozen() {
     let dir = tempfile::tempdir().expect("a folder for temporary files");
     let folder = dir.path().to_string_lossy();

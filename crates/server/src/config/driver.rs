@@ -67,7 +67,7 @@ pub(super) const DOCKER: &[Field] = &[
         expected: "a label such as \"label=drowse.enable=true\"",
         preset: Preset::Absent("only listed workers"),
         sample: "\"label=drowse.enable=true\"",
-        describe: "Containers with this label become workers; the labels drowse.name, drowse.group, drowse.owner, drowse.type, drowse.port, drowse.listen, drowse.protected and drowse.policy.KEY say more.",
+        describe: "Containers with this label become workers; the labels drowse.name, drowse.group, drowse.owner, drowse.region, drowse.type, drowse.port, drowse.listen, drowse.protected and drowse.policy.KEY say more.",
     },
     Field {
         name: "socket",

@@ -12,7 +12,11 @@ const SOCKET: &str = "/var/run/docker.sock";
 /// An engine on this machine answers a ping at once.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 
-pub(super) fn check() -> Check {
+/// `configured`: where the configuration says that it answers, which counts first.
+pub(super) fn check(configured: Option<&Path>) -> Check {
+    if let Some(socket) = configured {
+        return at(socket);
+    }
     match std::env::var("DOCKER_HOST").ok().filter(|host| !host.is_empty()) {
         Some(host) => match host.strip_prefix("unix://") {
             Some(path) => at(&PathBuf::from(path)),
@@ -39,8 +43,11 @@ fn at(socket: &Path) -> Check {
             check(State::Ok, format!("the engine answers at {} (API {version})", socket.display()))
         }
         Err(error) => {
-            let advice = if error.kind() == io::ErrorKind::NotFound {
+            let advice = if error.kind() == io::ErrorKind::NotFound && !is_installed() {
                 "install Docker (Debian: apt install docker.io), or set DOCKER_HOST"
+            } else if error.kind() == io::ErrorKind::NotFound {
+                "start the engine: systemctl start docker; or say where it answers: socket of [driver.docker], or \
+                 DOCKER_HOST"
             } else if error.kind() == io::ErrorKind::PermissionDenied {
                 "add the user to the group docker: usermod -aG docker USER, then log in again"
             } else {
@@ -50,6 +57,13 @@ fn at(socket: &Path) -> Check {
                 .advise(advice)
         }
     }
+}
+
+/// An engine that is merely down leaves no socket behind, but its programs.
+fn is_installed() -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let usual = ["/usr/bin", "/usr/sbin", "/usr/local/bin"].map(PathBuf::from);
+    std::env::split_paths(&path).chain(usual).any(|folder| folder.join("dockerd").exists())
 }
 
 /// Asks for a ping; the API version of the answer.
@@ -106,6 +120,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let check = at(&dir.path().join("docker.sock"));
         assert_eq!(check.state, State::Missing);
-        assert!(check.advice.unwrap().starts_with("install Docker"));
+        let expected = if is_installed() { "start the engine" } else { "install Docker" };
+        assert!(check.advice.unwrap().starts_with(expected));
     }
 }

@@ -209,8 +209,9 @@ impl Life<'_> {
     fn greet(&self, address: SocketAddr, freezer: &str, login: &str) {
         let workers = self.settings.listed.len();
         output::talk(&format!(
-            "drowse: up at http://{address}, {} with {}, data in {}, freezing by {freezer}\n",
+            "drowse: up at http://{address}, {}{} with {}, data in {}, freezing by {freezer}\n",
             counted(workers, "listed worker"),
+            self.looks_for(),
             counted(self.doors.len(), "door"),
             self.folder.path().display()
         ));
@@ -221,6 +222,12 @@ impl Life<'_> {
         if self.args.demo {
             output::talk(&demo::what_to_try(&self.settings, self.folder));
         }
+    }
+
+    /// What becomes a worker besides; who that is, is told as they are found.
+    fn looks_for(&self) -> String {
+        let label = self.settings.config.docker.discover.as_deref();
+        label.map_or_else(String::new, |label| format!(" and the containers with {label}"))
     }
 
     /// Whether containers are looked for or listed.

@@ -69,6 +69,12 @@ impl News {
                 )
             });
         };
+        // Nobody listed them, so nobody knows of them yet.
+        let is_found = event.doc.get("by").and_then(serde_json::Value::as_str) == Some("discovery");
+        if event.kind == "worker.registered" && is_found {
+            let said = sentence(&event.kind, &event.doc);
+            return Some(self.at(event.at, &format!("{worker} {said}")));
+        }
         let entry = serde_json::from_value::<Entry>(event.doc.clone()).ok()?;
         let text = match &entry {
             // Steps on the way: what comes of them follows.
