@@ -103,6 +103,8 @@ fn judge_all(fleet: &[Judged], policy: &Policy) -> usize {
             idle_warned: None,
             runtime_warned: None,
             schedule_warned: None,
+            stop_warned: None,
+            deletion_warned: None,
             can_scale_down: false,
         };
         let verdict = judge(black_box(&snapshot), policy, now);

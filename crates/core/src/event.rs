@@ -74,7 +74,12 @@ pub enum Event {
     /// It was looked at once more, before it is stopped or when it is frozen.
     LookedAgain { intent: IntentId, look: LastLook },
     /// The driver did what it was asked to do.
-    DriverDone { intent: IntentId, exit_code: Option<i32> },
+    DriverDone {
+        intent: IntentId,
+        exit_code: Option<i32>,
+        /// When it was first asked to, where somebody remembers: its grace ran from then.
+        asked_at: Option<Timestamp>,
+    },
     /// The worker answers.
     DriverReady { intent: IntentId, boot: Option<BootId>, started_at: Option<Timestamp> },
     /// The driver refused.

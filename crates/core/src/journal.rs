@@ -44,7 +44,7 @@ pub enum Entry {
     HookVetoed { message: String, in_a_row: u32 },
     /// Somebody changed it behind our back, and we respect that.
     External { to: StatusKind },
-    /// It exited by itself.
+    /// It ended without us: by itself, or by a signal of somebody else.
     Exited { code: i32 },
     /// It takes no new work.
     Draining { by: String },
@@ -119,6 +119,11 @@ impl fmt::Display for Entry {
                 format!("before_pause said no, {in_a_row} times in a row: {message}")
             }
             Entry::External { to } => format!("changed from outside: {to}"),
+            // A signal came from somewhere, and the engine does not say from where.
+            Entry::Exited { code: 137 } => {
+                "was killed, and not by Drowse (by hand, or out of memory): exit code 137".to_string()
+            }
+            Entry::Exited { code: 143 } => "was told to end, and not by Drowse: exit code 143".to_string(),
             Entry::Exited { code } => format!("exited by itself with code {code}"),
             Entry::Draining { by } => format!("draining, by {by}"),
             Entry::DrainEnded { by, why } => format!("drain ended, by {by}: {why}"),

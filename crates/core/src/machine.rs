@@ -77,7 +77,9 @@ pub fn step(worker: &Worker, event: &Event, now: Timestamp) -> Result<Step, Refu
         Event::HookPassed { intent } => driver::hook_passed(draft, *intent),
         Event::HookVetoed { intent, message } => driver::hook_vetoed(draft, *intent, message),
         Event::LookedAgain { intent, look } => last_look::looked_again(draft, *intent, look),
-        Event::DriverDone { intent, exit_code } => driver::done(draft, *intent, *exit_code),
+        Event::DriverDone { intent, exit_code, asked_at } => {
+            driver::done(draft, *intent, *exit_code, *asked_at)
+        }
         Event::DriverReady { intent, boot, started_at } => {
             driver::ready(draft, *intent, boot.as_ref(), *started_at)
         }
@@ -102,13 +104,16 @@ struct Draft {
     now: Timestamp,
     /// The run that was frozen is over, so that its frozen time is nobody's.
     is_run_over: bool,
+    /// When the driver was first asked for what it has now done.
+    asked_at: Option<Timestamp>,
     effects: Vec<Effect>,
     entries: Vec<Entry>,
 }
 
 impl Draft {
     fn new(worker: &Worker, now: Timestamp) -> Self {
-        Self { worker: worker.clone(), now, is_run_over: false, effects: Vec::new(), entries: Vec::new() }
+        let (effects, entries) = (Vec::new(), Vec::new());
+        Self { worker: worker.clone(), now, is_run_over: false, asked_at: None, effects, entries }
     }
 
     /// The id of the intent that the next transition opens.

@@ -12,6 +12,7 @@ mod limit;
 mod next;
 mod notice;
 mod reasons;
+mod sink;
 mod spared;
 mod target;
 mod weigh;
@@ -25,6 +26,7 @@ pub use baseline::{Baseline, BaselineSource};
 pub use explain::{Explanation, SignalView, explain};
 pub use notice::{Warned, Warning, WarningKind};
 pub use reasons::Reason;
+use sink::Sinking;
 pub use spared::Spared;
 pub use target::Blocker;
 use target::Sleeps;
@@ -65,6 +67,10 @@ pub struct Snapshot<'a> {
     pub runtime_warned: Option<Warned>,
     /// The warning about a window that puts to sleep that was sent last.
     pub schedule_warned: Option<Warned>,
+    /// The warning about `stop_after` that was sent last.
+    pub stop_warned: Option<Warned>,
+    /// The warning about `terminate_after` that was sent last.
+    pub deletion_warned: Option<Warned>,
     /// The fleet has one more worker than it needs and its cooldown is over.
     pub can_scale_down: bool,
 }
@@ -130,6 +136,18 @@ pub struct Verdict {
     pub runtime_warning: Option<Warning>,
     /// A warning about a window that puts to sleep that is due.
     pub schedule_warning: Option<Warning>,
+    /// When `stop_after` stops it: it is frozen.
+    #[serde(default)]
+    pub stops_at: Option<Timestamp>,
+    /// When `terminate_after` deletes it: it is asleep, and nobody keeps it.
+    #[serde(default)]
+    pub deletes_at: Option<Timestamp>,
+    /// A warning about `stop_after` that is due.
+    #[serde(default)]
+    pub stop_warning: Option<Warning>,
+    /// A warning about `terminate_after` that is due.
+    #[serde(default)]
+    pub deletion_warning: Option<Warning>,
     /// What only an exemption spares it.
     #[serde(default)]
     pub spared: Spared,
@@ -147,6 +165,7 @@ pub struct Verdict {
 const ALERT_AGAIN_AFTER: Duration = Duration::from_hours(24);
 
 /// Decides about one worker: why awake, why not, when next.
+#[expect(clippy::too_many_lines, reason = "a line for each thing that a verdict reports")]
 pub fn judge(snapshot: &Snapshot<'_>, policy: &Policy, now: Timestamp) -> Verdict {
     let snapshot = &Snapshot { exempt: snapshot.exempt.at(now), ..*snapshot };
     let worker = snapshot.worker;
@@ -176,6 +195,7 @@ pub fn judge(snapshot: &Snapshot<'_>, policy: &Policy, now: Timestamp) -> Verdic
 
     let runtime = limit::max_runtime(snapshot, policy, now);
     let forced = limit::forced_schedule(snapshot, policy, now);
+    let sinking = Sinking::of(snapshot, policy, !holds.is_empty(), now);
     let alert_due_at = alert_due_at(snapshot, policy, used, now);
     let next_look_at = next::look(
         snapshot,
@@ -189,7 +209,9 @@ pub fn judge(snapshot: &Snapshot<'_>, policy: &Policy, now: Timestamp) -> Verdic
             held.next_end_at,
             window_now.and_then(|window| window.next_change_at),
             alert_due_at,
-        ],
+        ]
+        .into_iter()
+        .chain(sinking.times()),
         now,
     );
     let deletes = policy.scale_down && snapshot.can_scale_down;
@@ -215,6 +237,8 @@ pub fn judge(snapshot: &Snapshot<'_>, policy: &Policy, now: Timestamp) -> Verdic
 
     // FYI for the exempt, a real warning for the others; neither on old news, nor while braked.
     let warns = snapshot.check_began_at.is_some() && is_running && policy.auto_pause && is_clear;
+    // Who was not seen asleep in this check may be awake.
+    let warns_asleep = snapshot.is_seen && is_clear;
     let mut verdict = Verdict {
         at: now,
         check_began_at: snapshot.check_began_at,
@@ -243,6 +267,10 @@ pub fn judge(snapshot: &Snapshot<'_>, policy: &Policy, now: Timestamp) -> Verdic
         idle_warning: sleeps.idle.warning.filter(|_| warns),
         runtime_warning: runtime.warning.filter(|_| warns),
         schedule_warning: forced.warning.or(sleeps.gentle.warning).filter(|_| warns),
+        stops_at: sinking.stop.ends_at,
+        deletes_at: sinking.deletion.ends_at,
+        stop_warning: sinking.stop.warning.filter(|_| warns_asleep),
+        deletion_warning: sinking.deletion.warning.filter(|_| warns_asleep),
         spared: Spared::default(),
         unknown_alert: alert_due_at.is_some_and(|due| due <= now),
         action: Action::None,

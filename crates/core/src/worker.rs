@@ -90,6 +90,7 @@ impl Capabilities {
 
 /// The settings that a change of status needs, taken from the worker's policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "settings that have nothing to do with each other")]
 pub struct Terms {
     /// How it sleeps, after what the driver can do.
     pub sleep: SleepMode,
@@ -106,6 +107,8 @@ pub struct Terms {
     pub idle_timeout: Option<Duration>,
     pub has_before_pause: bool,
     pub has_after_resume: bool,
+    /// Nobody touches it who does not insist.
+    pub protected: bool,
 }
 
 impl Default for Terms {
@@ -125,6 +128,7 @@ impl Default for Terms {
             idle_timeout: None,
             has_before_pause: false,
             has_after_resume: false,
+            protected: false,
         }
     }
 }
@@ -150,6 +154,7 @@ impl Terms {
             idle_timeout: policy.idle_timeout,
             has_before_pause: policy.before_pause.is_some(),
             has_after_resume: policy.after_resume.is_some(),
+            protected: policy.protected,
         }
     }
 }
@@ -292,6 +297,9 @@ pub struct Worker {
     /// How often in a row its `before_pause` hook has said no.
     #[serde(default)]
     pub vetoes: u32,
+    /// It was told at its freeze that `stop_after` stops it then.
+    #[serde(default)]
+    pub stop_announced_for: Option<Timestamp>,
     /// Its GPU has been read in this run.
     pub gpu_was_read: bool,
 }
@@ -325,6 +333,7 @@ impl Worker {
             suspicion: None,
             abandoned: None,
             vetoes: 0,
+            stop_announced_for: None,
             gpu_was_read: false,
         }
     }

@@ -24,6 +24,7 @@ mod rules {
     mod random;
     mod scenarios;
     mod schedules;
+    mod sinking;
     mod spared;
     mod telemetry;
     mod unknown;

@@ -194,6 +194,8 @@ impl<'t> Change<'t> {
             idle_warned: None,
             runtime_warned: None,
             schedule_warned: None,
+            stop_warned: None,
+            deletion_warned: None,
             can_scale_down: false,
         };
         Some(judge(&snapshot, &self.resolved.policy, self.now).next_check_at)

@@ -194,6 +194,8 @@ impl Picture {
             idle_warned: self.checked.idle_warned,
             runtime_warned: self.checked.runtime_warned,
             schedule_warned: self.checked.schedule_warned,
+            stop_warned: self.checked.stop_warned,
+            deletion_warned: self.checked.deletion_warned,
             can_scale_down: self.can_scale_down,
         }
     }

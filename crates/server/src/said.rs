@@ -59,6 +59,9 @@ const SENTENCES: &[(&str, Say)] = &[
             Some(format!("spared by an exemption from {from}, which was over at {}", doc.time("over_at")?))
         }
     }),
+    ("worker.hook_failed", |doc| {
+        Some(format!("{} failed, and it runs all the same: {}", doc.text("hook")?, doc.text("error")?))
+    }),
     ("worker.judged", |doc| Some(format!("judged: {}", doc.text("summary")?))),
     ("worker.keep_alive_ended", |doc| Some(format!("{} keeps it awake no longer", doc.text("file")?))),
     ("worker.kept_alive", |doc| Some(format!("kept awake by the file {}{}", doc.text("file")?, doc.until()))),
@@ -200,6 +203,8 @@ fn warned(doc: &Doc<'_>) -> Option<String> {
         WarningKind::ScaleDown => ("deleted", "it is idle and not needed"),
         WarningKind::MaxRuntime => ("stopped", "it has run for as long as max_runtime allows"),
         WarningKind::Schedule => ("put to sleep", "its schedule says so"),
+        WarningKind::StopAfter => ("stopped", "it has been paused for stop_after"),
+        WarningKind::TerminateAfter => ("deleted", "it has slept for terminate_after"),
     };
     let at = warning.happens_at.to_the_second();
     Some(if warning.is_fyi {

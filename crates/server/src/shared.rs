@@ -193,13 +193,16 @@ impl Intents {
     }
 }
 
+/// An intent, the run that the driver was asked to end for it, and when that was.
+type Order = (IntentId, Option<BootId>, Timestamp);
+
 /// Which run the driver was asked to end, by the intent that it was asked for.
 #[derive(Debug, Default)]
-pub(crate) struct Asked(Mutex<HashMap<WorkerId, (IntentId, Option<BootId>)>>);
+pub(crate) struct Asked(Mutex<HashMap<WorkerId, Order>>);
 
 impl Asked {
-    pub(crate) fn insert(&self, worker: &WorkerId, intent: IntentId, run: Option<BootId>) {
-        lock(&self.0).insert(worker.clone(), (intent, run));
+    pub(crate) fn insert(&self, worker: &WorkerId, intent: IntentId, run: Option<BootId>, at: Timestamp) {
+        lock(&self.0).insert(worker.clone(), (intent, run, at));
     }
 
     /// The run, where the driver tells; nothing if it has not been asked yet.
@@ -208,7 +211,12 @@ impl Asked {
         reason = "not asked, and asked of a run that has no name, are not the same"
     )]
     pub(crate) fn run(&self, worker: &WorkerId, intent: IntentId) -> Option<Option<BootId>> {
-        lock(&self.0).get(worker).filter(|(asked, _)| *asked == intent).map(|(_, run)| run.clone())
+        lock(&self.0).get(worker).filter(|(asked, ..)| *asked == intent).map(|(_, run, _)| run.clone())
+    }
+
+    /// When it was asked first.
+    pub(crate) fn at(&self, worker: &WorkerId, intent: IntentId) -> Option<Timestamp> {
+        lock(&self.0).get(worker).filter(|(asked, ..)| *asked == intent).map(|(.., at)| *at)
     }
 
     /// It is off the books.

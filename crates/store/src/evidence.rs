@@ -63,6 +63,12 @@ pub struct Checked {
     /// The warning about a forced schedule that was sent last.
     #[serde(default)]
     pub schedule_warned: Option<Warned>,
+    /// The warning about `stop_after` that was sent last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop_warned: Option<Warned>,
+    /// The warning about `terminate_after` that was sent last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deletion_warned: Option<Warned>,
     /// What its counters showed, so that a restart of ours breaks no streak.
     #[serde(default, skip_serializing_if = "Counters::is_empty")]
     pub counters: Counters,

@@ -88,6 +88,7 @@ impl From<&Refusal> for Problem {
             Refusal::WakeNotAllowed { sleep } => {
                 problem(Code::WakeNotAllowed).with("sleep", Sleep::from(sleep))
             }
+            Refusal::Protected => problem(Code::Protected),
             Refusal::OutOfService => problem(Code::OutOfService),
             Refusal::Stopped => problem(Code::Stopped),
             Refusal::Overtaken(_) => problem(Code::Overtaken),

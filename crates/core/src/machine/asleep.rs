@@ -8,6 +8,7 @@ use super::{Basis, DROWSE, Draft, Fence, Step};
 use crate::clock::Timestamp;
 use crate::effect::Effect;
 use crate::event::Request;
+use crate::grace::{ExitNote, StopPlan};
 use crate::hold::Hold;
 use crate::id::Generation;
 use crate::journal::Entry;
@@ -18,9 +19,6 @@ use crate::worker::Last;
 
 /// How long a freeze may take, its hook included.
 pub(super) const PAUSING_WITHIN: Duration = Duration::from_secs(30);
-
-/// 128 + SIGKILL. When we asked for the stop, SIGTERM was not enough.
-const KILLED: i32 = 137;
 
 pub(super) fn idle_confirmed(draft: Draft, fence: &Fence) -> Result<Step, Refusal> {
     require_running(&draft)?;
@@ -104,7 +102,9 @@ pub(super) fn stop_after_elapsed(draft: Draft, generation: Generation) -> Result
     let Status::Paused { since, sleep } = draft.worker.status.clone() else {
         return Err(draft.wrong_status("stopped after its freeze"));
     };
+    let announced_for = draft.worker.stop_announced_for.unwrap_or(since);
     let is_due = draft.worker.terms.stop_after.is_some_and(|after| draft.now >= since + after);
+    let is_due = is_due && draft.now >= announced_for;
     if !is_due || !sleep.reason.sinks_to_stopped() {
         return Err(Refusal::Ignored { why: "stop_after does not run for it".to_string() });
     }
@@ -167,6 +167,7 @@ pub(super) fn heeds_veto(sleep: &Sleep) -> bool {
 pub(super) fn finish_pause(draft: &mut Draft, sleep: Sleep) {
     let stops_at = draft.worker.terms.stop_after.filter(|_| sleep.reason.sinks_to_stopped());
     let stops_at = stops_at.map(|after| draft.now + after);
+    draft.worker.stop_announced_for = stops_at;
     draft.note(Entry::Paused { reason: sleep.reason, by: sleep.by.clone(), stops_at });
     record_sleep(draft, &sleep);
     draft.effect(Effect::EndLeasedTime);
@@ -214,7 +215,8 @@ pub(super) fn still_stopped(draft: &mut Draft, sleep: Sleep) {
 
 /// Of a stop that we asked for.
 pub(super) fn note_grace(draft: &mut Draft, exit_code: Option<i32>) {
-    if exit_code == Some(KILLED) {
+    let (plan, _) = StopPlan::begin(false, draft.worker.terms.grace, draft.asked_at.unwrap_or(draft.now));
+    if exit_code.is_some_and(|code| plan.exited(code, draft.now) == ExitNote::GraceExceeded) {
         draft.note(Entry::GraceExceeded);
     }
 }
@@ -282,10 +284,16 @@ pub(super) fn external_sleep(at: Timestamp) -> Sleep {
     }
 }
 
+/// Whether a person may do this to it without insisting.
 pub(super) fn check_holds(draft: &Draft, request: &Request) -> Result<(), Refusal> {
+    check_protected(draft, request)?;
     let blocking: Vec<Hold> =
         request.holds.iter().filter(|hold| hold.blocks(&request.by, draft.now)).cloned().collect();
     if blocking.is_empty() || request.force { Ok(()) } else { Err(Refusal::Held { holds: blocking }) }
+}
+
+pub(super) fn check_protected(draft: &Draft, request: &Request) -> Result<(), Refusal> {
+    if draft.worker.terms.protected && !request.force { Err(Refusal::Protected) } else { Ok(()) }
 }
 
 fn require_running(draft: &Draft) -> Result<(), Refusal> {

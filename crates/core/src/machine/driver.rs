@@ -64,13 +64,19 @@ fn act(mut draft: Draft) -> Step {
 }
 
 /// The driver did what it was asked to do: froze, stopped or deleted it.
-pub(super) fn done(draft: Draft, intent: IntentId, exit_code: Option<i32>) -> Result<Step, Refusal> {
+pub(super) fn done(
+    mut draft: Draft,
+    intent: IntentId,
+    exit_code: Option<i32>,
+    asked_at: Option<Timestamp>,
+) -> Result<Step, Refusal> {
     draft.check_intent(intent, "the driver's answer")?;
     draft.check_asked()?;
     match draft.worker.status.clone() {
         // A start that was made is not yet a worker that answers.
         Status::Waking { .. } => Err(Refusal::Ignored { why: "it does not answer yet".into() }),
         status @ (Status::Pausing { .. } | Status::Stopping { .. } | Status::Terminating { .. }) => {
+            draft.asked_at = asked_at;
             Ok(complete(draft, status, exit_code))
         }
         Status::Provisioning { .. }
@@ -96,6 +102,8 @@ impl Draft {
 
 /// Ends the transition `was` as it was meant to end, whether it is still under way or was given up.
 pub(super) fn complete(mut draft: Draft, was: Status, exit_code: Option<i32>) -> Step {
+    // Who remembers no better counts the grace from the decision, which is sooner.
+    draft.asked_at.get_or_insert(was.since());
     match was {
         // Something arrived between the decision and the freeze. Nobody is left at a frozen worker.
         Status::Pausing { sleep, wake: Some(cause), .. } => return wake::undo(draft, sleep, &cause),

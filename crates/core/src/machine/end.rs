@@ -26,6 +26,11 @@ pub(super) fn scale_down_confirmed(draft: Draft, fence: &Fence) -> Result<Step, 
 
 pub(super) fn drain_requested(draft: Draft, request: &Request) -> Result<Step, Refusal> {
     match draft.worker.status.clone() {
+        Status::Running { .. } | Status::Stopped { .. }
+            if asleep::check_protected(&draft, request).is_err() =>
+        {
+            Err(Refusal::Protected)
+        }
         Status::Running { .. } => Ok(drain(draft, &request.by, PauseReason::Manual, None)),
         Status::Stopped { sleep, .. } => Ok(drain(draft, &request.by, PauseReason::Manual, Some(sleep))),
         Status::Draining { .. } => Ok(draft.already()),
@@ -113,7 +118,10 @@ pub(super) fn terminate_requested(draft: Draft, request: &Request) -> Result<Ste
 pub(super) fn terminate_after_elapsed(draft: Draft, generation: Generation) -> Result<Step, Refusal> {
     draft.check_generation(generation, "the terminate_after timer")?;
     let asleep_since = match &draft.worker.status {
-        Status::Paused { sleep, .. } | Status::Stopped { sleep, .. } => sleep.at,
+        Status::Paused { sleep, .. } | Status::Stopped { sleep, .. } if sleep.reason.is_judged() => sleep.at,
+        Status::Paused { .. } | Status::Stopped { .. } => {
+            return Err(Refusal::Ignored { why: "it is somebody's to keep".into() });
+        }
         Status::Provisioning { .. }
         | Status::Running { .. }
         | Status::Pausing { .. }

@@ -48,6 +48,8 @@ impl Moment {
                     WarningKind::ScaleDown => "deleted",
                     WarningKind::MaxRuntime => "max_runtime",
                     WarningKind::Schedule => "schedule",
+                    WarningKind::StopAfter => "stop_after",
+                    WarningKind::TerminateAfter => "terminate_after",
                 };
                 let told = if warning.is_fyi { "fyi" } else { "warned" };
                 format!("{told} {kind} {:.0}%", warning.percent)
@@ -97,6 +99,7 @@ fn refusal_code(refusal: &Refusal) -> &'static str {
         Refusal::InTransition { .. } => "in_transition",
         Refusal::Held { .. } => "held",
         Refusal::WakeNotAllowed { .. } => "wake_not_allowed",
+        Refusal::Protected => "protected",
         Refusal::OutOfService => "out_of_service",
         Refusal::Stopped => "stopped",
         Refusal::Overtaken(_) => "overtaken",

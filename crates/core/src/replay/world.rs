@@ -68,6 +68,8 @@ pub(super) struct World<'a> {
     idle_warned: Option<Warned>,
     runtime_warned: Option<Warned>,
     schedule_warned: Option<Warned>,
+    stop_warned: Option<Warned>,
+    deletion_warned: Option<Warned>,
     /// The idle episode that `would_pause` was last said about.
     would_sleep_since: Option<Timestamp>,
     coming: Vec<(Timestamp, Coming)>,
@@ -114,6 +116,8 @@ impl<'a> World<'a> {
             idle_warned: None,
             runtime_warned: None,
             schedule_warned: None,
+            stop_warned: None,
+            deletion_warned: None,
             would_sleep_since: None,
             coming: Vec::new(),
             next_check_at: now,

@@ -65,14 +65,11 @@ fn strongest(
         {
             Action::None
         }
-        Status::Paused { sleep, .. } | Status::Stopped { sleep, .. }
-            if policy.terminate_after.is_some_and(|after| now >= sleep.at + after) =>
-        {
+        Status::Paused { .. } | Status::Stopped { .. } if verdict.deletes_at.is_some_and(|at| now >= at) => {
             Action::TerminateAfter
         }
-        Status::Paused { since, sleep } => {
-            let sinks = sleep.reason.sinks_to_stopped()
-                && policy.stop_after.is_some_and(|after| now >= *since + after);
+        Status::Paused { .. } => {
+            let sinks = verdict.stops_at.is_some_and(|at| now >= at);
             // A frozen worker with a live hold stays frozen rather than lose its memory.
             if sinks && verdict.holds.is_empty() { Action::StopAfter } else { Action::None }
         }

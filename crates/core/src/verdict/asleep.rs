@@ -4,7 +4,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use super::Reason;
+use super::{Reason, Verdict};
 use crate::clock::Timestamp;
 use crate::status::{Sleep, Status, StatusKind};
 use crate::units::Rough;
@@ -19,7 +19,8 @@ pub(super) struct Asleep {
 }
 
 /// `None`: it does not sleep.
-pub(super) fn asleep(worker: &Worker, now: Timestamp) -> Option<Asleep> {
+pub(super) fn asleep(worker: &Worker, verdict: &Verdict) -> Option<Asleep> {
+    let now = verdict.at;
     let (what, since, sleep, is_frozen) = match &worker.status {
         Status::Paused { since, sleep } => ("paused", *since, sleep, true),
         Status::Stopped { since, sleep } => ("stopped", *since, sleep, false),
@@ -41,11 +42,8 @@ pub(super) fn asleep(worker: &Worker, now: Timestamp) -> Option<Asleep> {
         Rough(now.since(since)),
         since.to_the_second()
     );
-    let terms = &worker.terms;
-    let stops_at =
-        terms.stop_after.filter(|_| is_frozen && reason.sinks_to_stopped()).map(|after| since + after);
-    let deleted_at = terms.terminate_after.map(|after| sleep.at + after);
-    let next = [(stops_at, "stopped"), (deleted_at, "deleted")].into_iter().filter_map(|(at, what)| {
+    let ahead = [(verdict.stops_at, "stopped"), (verdict.deletes_at, "deleted")];
+    let next = ahead.into_iter().filter_map(|(at, what)| {
         let at = at?;
         Some(format!("it is {what} {} ({}), unless it is woken", rough_in(at, now), at.to_the_second()))
     });
@@ -100,7 +98,7 @@ pub(super) fn is_about_use(reason: Reason) -> bool {
     }
 }
 
-impl super::Verdict {
+impl Verdict {
     /// Those of its reasons that say something about a worker in its status.
     pub fn telling_reasons(&self) -> impl Iterator<Item = Reason> + '_ {
         let is_asleep = matches!(self.status, StatusKind::Paused | StatusKind::Stopped);

@@ -91,7 +91,7 @@ pub fn explain(
         .filter_map(|signal| signal_view(snapshot, policy, look, signal, needs[signal as usize]))
         .collect();
     let reasons: Vec<Reason> = verdict.telling_reasons().collect();
-    let asleep = asleep(snapshot.worker, now);
+    let asleep = asleep(snapshot.worker, verdict);
     let would_have_to_change = if asleep.is_some() {
         // It does.
         Vec::new()

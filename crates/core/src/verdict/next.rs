@@ -6,7 +6,6 @@ use super::Snapshot;
 use crate::clock::Timestamp;
 use crate::evidence::Streak;
 use crate::policy::Policy;
-use crate::status::Status;
 
 /// What the regular looks go by.
 pub(super) struct Regular {
@@ -37,30 +36,12 @@ pub(super) fn look(
     snapshot: &Snapshot<'_>,
     policy: &Policy,
     regular: &Regular,
-    others: [Option<Timestamp>; 7],
+    others: impl IntoIterator<Item = Option<Timestamp>>,
     now: Timestamp,
 ) -> Timestamp {
-    let status = &snapshot.worker.status;
-    let (sinks_at, ends_at) = match status {
-        Status::Paused { since, sleep } => (
-            policy.stop_after.filter(|_| sleep.reason.sinks_to_stopped()).map(|after| *since + after),
-            policy.terminate_after.map(|after| sleep.at + after),
-        ),
-        Status::Stopped { sleep, .. } => (None, policy.terminate_after.map(|after| sleep.at + after)),
-        Status::Provisioning { .. }
-        | Status::Running { .. }
-        | Status::Pausing { .. }
-        | Status::Waking { .. }
-        | Status::Stopping { .. }
-        | Status::Draining { .. }
-        | Status::Terminating { .. }
-        | Status::Terminated { .. }
-        | Status::Failed { .. }
-        | Status::Unknown { .. } => (None, None),
-    };
     others
         .into_iter()
-        .chain([sinks_at, ends_at, status.deadline(), regular.rises_at(policy)])
+        .chain([snapshot.worker.status.deadline(), regular.rises_at(policy)])
         .flatten()
         .filter(|at| *at > now)
         .fold(regular.at(snapshot, now), Timestamp::min)

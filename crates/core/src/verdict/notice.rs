@@ -21,6 +21,10 @@ pub enum WarningKind {
     MaxRuntime,
     /// It will be stopped by its schedule.
     Schedule,
+    /// It is frozen and will be stopped.
+    StopAfter,
+    /// It is asleep and will be deleted.
+    TerminateAfter,
 }
 
 /// A warning that is due.

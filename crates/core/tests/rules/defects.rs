@@ -351,7 +351,7 @@ fn counters_only_grow() {
             worker = step(&worker, &event, now).expect("lawful").worker;
             let intent = worker.status.intent().expect("on its way");
             let done = if matches!(event, Event::PauseRequested(_)) {
-                Event::DriverDone { intent, exit_code: None }
+                Event::DriverDone { intent, exit_code: None, asked_at: None }
             } else {
                 Event::DriverReady { intent, boot: None, started_at: None }
             };

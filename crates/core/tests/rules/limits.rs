@@ -257,29 +257,12 @@ fn a_frozen_worker_sinks_after_stop_after_unless_held_or_frozen_by_somebody_else
         let mut world = World::routed(&[]);
         let frozen = super::world::sleep(reason, at(0));
         world.worker.status = drowse_core::status::Status::Paused { since: at(0), sleep: frozen };
+        world.worker.stop_announced_for = sinks.then_some(minute(5));
         assert_eq!(world.look(minute(5) - TICK).action, Action::None);
         let expected = if sinks { Action::StopAfter } else { Action::None };
         assert_eq!(world.look(minute(5)).action, expected, "{reason}");
         assert_eq!(world.look(at(1)).next_check_at == minute(5), sinks, "{reason}: looked at by then");
         world.holds.push(hold(HoldKind::KeepAwake, at(0), Some(minute(9))));
         assert_eq!(world.look(minute(5)).action, Action::None);
-    }
-}
-
-#[test]
-fn whoever_has_slept_for_terminate_after_is_deleted_unless_observed_braked_or_protected() {
-    for kind in [StatusKind::Paused, StatusKind::Stopped] {
-        for (extra, expected) in [
-            (("window", "1"), Action::TerminateAfter),
-            (("auto_pause", "false"), Action::None),
-            (("protected", "true"), Action::None),
-        ] {
-            let mut world = World::routed(&[("terminate_after", "2h"), ("stop_after", "never"), extra]);
-            world.status(kind, at(0));
-            assert_eq!(world.look(minute(120) - TICK).action, Action::None);
-            assert_eq!(world.look(minute(120)).action, expected);
-            world.is_braked = true;
-            assert_eq!(world.look(minute(120)).action, Action::None);
-        }
     }
 }

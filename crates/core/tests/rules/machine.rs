@@ -362,6 +362,7 @@ fn a_person_deletes_what_is_not_in_the_middle_of_something() {
         bench.to(S::Terminating, terminate());
         assert_eq!(bench.deadline(), bench.now + mins(10));
         bench.unchanged(terminate());
+        bench.wait(bench.worker.terms.grace);
         bench.to(S::Terminated, bench.exit_done(137));
         assert!(bench.entries.contains(&Entry::GraceExceeded));
     }

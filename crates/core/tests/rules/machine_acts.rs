@@ -128,7 +128,9 @@ impl Act {
             },
             Act::HookPassed { late } => Event::HookPassed { intent: intent(late) },
             Act::HookVetoed { late } => Event::HookVetoed { intent: intent(late), message: "no".into() },
-            Act::Done { late, code } => Event::DriverDone { intent: intent(late), exit_code: code },
+            Act::Done { late, code } => {
+                Event::DriverDone { intent: intent(late), exit_code: code, asked_at: None }
+            }
             Act::Ready { late, run } => {
                 Event::DriverReady { intent: intent(late), boot: boot(run), started_at: None }
             }

@@ -177,11 +177,11 @@ impl Bench {
     }
 
     pub(crate) fn done(&self) -> Event {
-        Event::DriverDone { intent: self.intent(), exit_code: None }
+        Event::DriverDone { intent: self.intent(), exit_code: None, asked_at: None }
     }
 
     pub(crate) fn exit_done(&self, code: i32) -> Event {
-        Event::DriverDone { intent: self.intent(), exit_code: Some(code) }
+        Event::DriverDone { intent: self.intent(), exit_code: Some(code), asked_at: None }
     }
 
     pub(crate) fn ready(&self) -> Event {

@@ -101,7 +101,7 @@ fn what_belongs_to_an_older_intent_generation_or_run_changes_nothing() {
         bench.wait(mins(60));
         let (boot, message) = (Some(bench.new_boot()), String::from("late"));
         for event in [
-            Event::DriverDone { intent, exit_code: None },
+            Event::DriverDone { intent, exit_code: None, asked_at: None },
             Event::DriverReady { intent, boot, started_at: None },
             Event::DriverRefused { intent, message: message.clone() },
             Event::HookPassed { intent },

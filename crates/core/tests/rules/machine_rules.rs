@@ -1,7 +1,7 @@
 //! What stands below the table: who may wake, who may put to sleep over whom, hooks, snoozes, counters.
 
 use drowse_core::effect::Effect;
-use drowse_core::event::Event;
+use drowse_core::event::{Event, Request};
 use drowse_core::hold::{Hold, HoldKind};
 use drowse_core::journal::Entry;
 use drowse_core::policy::Policy;
@@ -12,7 +12,7 @@ use drowse_core::status::{Status, StatusKind as S, WakeCause};
 use drowse_core::worker::{Counters, Power, Worker};
 
 use super::machine_bench::{
-    Bench, connect, hold, keep_awake, lease, mins, pause, request, resume, secs, stop, terminate,
+    Bench, TICK, connect, hold, keep_awake, lease, mins, pause, request, resume, secs, stop, terminate,
 };
 
 /// Workers on each step of a sleep that a person asked for: falling, frozen, stopping, stopped.
@@ -366,11 +366,19 @@ fn the_last_sleep_is_the_one_that_was_asked_for_last() {
 
 #[test]
 fn exit_code_137_means_grace_exceeded_only_when_we_asked_for_the_stop() {
-    for (code, exceeded) in [(137, true), (0, false), (143, false)] {
+    let grace = Bench::that_stops().worker.terms.grace;
+    // Killed before its grace was over: somebody else did that.
+    for (code, after, exceeded) in
+        [(137, grace, true), (137, grace.saturating_sub(TICK), false), (0, grace, false), (143, grace, false)]
+    {
         let mut bench = Bench::that_stops();
         bench.ok(bench.idle());
-        bench.to(S::Stopped, bench.exit_done(code));
-        assert_eq!(bench.entries.contains(&Entry::GraceExceeded), exceeded);
+        let asked = bench.wait(secs(9)).now;
+        bench.wait(after);
+        let asked_at = Some(asked);
+        let done = Event::DriverDone { intent: bench.intent(), exit_code: Some(code), asked_at };
+        bench.to(S::Stopped, done);
+        assert_eq!(bench.entries.contains(&Entry::GraceExceeded), exceeded, "{code} after {after:?}");
     }
     let mut killed = Bench::running(Docker);
     killed.ok(killed.exits(137));
@@ -459,4 +467,15 @@ fn what_the_driver_refuses_to_make_fails_after_the_third_time() {
     bench.to(S::Waking, resume());
     let event = refused(&bench);
     assert!(matches!(bench.refused(event), Refusal::WrongStatus { .. }));
+}
+
+#[test]
+fn a_protected_worker_is_touched_by_nobody_who_does_not_insist() {
+    let orders: [fn(Request) -> Event; 4] =
+        [Event::PauseRequested, Event::StopRequested, Event::TerminateRequested, Event::DrainRequested];
+    for order in orders {
+        let mut bench = Bench::running_with(Docker, |policy| policy.protected = true);
+        assert_eq!(bench.refused(order(request(false, Vec::new()))), Refusal::Protected);
+        bench.ok(order(request(true, Vec::new())));
+    }
 }

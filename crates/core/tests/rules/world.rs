@@ -101,10 +101,13 @@ pub(super) struct World {
     pub(super) hold_ended_at: Option<Timestamp>,
     pub(super) exemptions: Vec<Exemption>,
     pub(super) is_braked: bool,
+    pub(super) is_seen: bool,
     pub(super) can_scale_down: bool,
     pub(super) idle_warned: Option<Warned>,
     pub(super) runtime_warned: Option<Warned>,
     pub(super) schedule_warned: Option<Warned>,
+    pub(super) stop_warned: Option<Warned>,
+    pub(super) deletion_warned: Option<Warned>,
 }
 
 impl World {
@@ -122,10 +125,13 @@ impl World {
             hold_ended_at: None,
             exemptions: Vec::new(),
             is_braked: false,
+            is_seen: true,
             can_scale_down: false,
             idle_warned: None,
             runtime_warned: None,
             schedule_warned: None,
+            stop_warned: None,
+            deletion_warned: None,
         }
     }
 
@@ -194,10 +200,12 @@ impl World {
             exempt: Exempt::of(&self.exemptions, &self.worker.selectors, now),
             is_braked: self.is_braked,
             check_began_at,
-            is_seen: true,
+            is_seen: self.is_seen,
             idle_warned: self.idle_warned,
             runtime_warned: self.runtime_warned,
             schedule_warned: self.schedule_warned,
+            stop_warned: self.stop_warned,
+            deletion_warned: self.deletion_warned,
             can_scale_down: self.can_scale_down,
         }
     }
@@ -215,6 +223,8 @@ impl World {
             (verdict.idle_warning, &mut self.idle_warned),
             (verdict.runtime_warning, &mut self.runtime_warned),
             (verdict.schedule_warning, &mut self.schedule_warned),
+            (verdict.stop_warning, &mut self.stop_warned),
+            (verdict.deletion_warning, &mut self.deletion_warned),
         ] {
             if let Some(warning) = warning {
                 *warned = Some(warning.sent(*warned, now));

@@ -134,6 +134,13 @@ impl Driver for DockerDriver {
     ) -> Answer<'a, Option<Timestamp>> {
         let path = path.to_owned();
         Box::pin(bounded(within, async move {
+            let entry = self.entry(worker)?;
+            if entry.last().is_none_or(|look| look.pid.is_none()) {
+                let look = entry.look(&self.inside).await?;
+                if look.seen.power == Power::Stopped {
+                    return self.inside.engine.touched(&look.id, &path).await;
+                }
+            }
             let touched = self.within(worker, move |root| root.touched(&path)).await?;
             touched.map_err(|error| super::not_inside(&error))
         }))

@@ -13,15 +13,20 @@ use std::time::Duration;
 use bollard::errors::Error as Failure;
 use bollard::models::{ContainerInspectResponse, ContainerStatsResponse, ContainerSummary};
 use bollard::query_parameters::{
-    InspectContainerOptions, KillContainerOptions, ListContainersOptionsBuilder, RemoveContainerOptions,
-    StartContainerOptions, StatsOptions, WaitContainerOptions,
+    ContainerArchiveInfoOptionsBuilder, InspectContainerOptions, KillContainerOptions,
+    ListContainersOptionsBuilder, RemoveContainerOptions, StartContainerOptions, StatsOptions,
+    WaitContainerOptions,
 };
 use bollard::{ClientVersion, Docker};
+use drowse_core::Timestamp;
 use futures_util::StreamExt as _;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
 
 use crate::driver::Error;
+
+/// What is a folder, a link, a device or the like, in the engine's own way to write a file's mode (Go's `ModeType`).
+const NO_PLAIN_FILE: u32 = 0x8f28_0000;
 
 /// The newest API that we know how to speak. The engine's own is used if that is older.
 const NEWEST: ClientVersion = ClientVersion { major_version: 1, minor_version: 47 };
@@ -188,6 +193,26 @@ impl Engine {
         answered
             .await
             .unwrap_or_else(|_| Err(Error::Unreachable { message: "the conversation was cut".to_owned() }))
+    }
+
+    /// When a file in a container that does not run was last changed; `None`: there is no such file.
+    pub(super) async fn touched(&self, container: &str, path: &str) -> Result<Option<Timestamp>, Error> {
+        let (container, path) = (container.to_owned(), path.to_owned());
+        let found = self.ask(async move |docker: Docker| {
+            let options = ContainerArchiveInfoOptionsBuilder::default().path(&path).build();
+            docker.get_container_archive_info(&container, Some(options)).await
+        });
+        match found.await {
+            // A link may lead to something that is always young, and a folder is no such file.
+            Ok(found) if found.file_mode & NO_PLAIN_FILE != 0 => Ok(None),
+            Ok(found) => {
+                let touched = found.modification_time.as_deref().and_then(|text| text.parse().ok());
+                let unsaid = || Error::Unreachable { message: "the engine does not say when".to_owned() };
+                touched.map(Some).ok_or_else(unsaid)
+            }
+            Err(Error::Gone) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Deletes what does not run, with the volumes that nobody named.

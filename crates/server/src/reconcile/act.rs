@@ -180,6 +180,10 @@ impl Shared {
         let reason = match verdict.action {
             Action::Sleep { reason } => reason,
             Action::ScaleDown => PauseReason::ScaleDown,
+            // Somebody has held or spared it since it was judged.
+            Action::StopAfter | Action::TerminateAfter if is_spared(change, held, picture, verdict) => {
+                return Ok(asleep_event(change, picture));
+            }
             Action::StopAfter => return Ok(Some(Event::StopAfterElapsed { generation })),
             Action::TerminateAfter => return Ok(Some(Event::TerminateAfterElapsed { generation })),
             Action::None | Action::AskAgent | Action::WouldSleep { .. } => {
@@ -212,12 +216,7 @@ impl Shared {
         // A hold that was taken and ended since the look is use like any other.
         let hold_ended_at = held.ended_at(change.now);
         found.activity_at = found.activity_at.max(self.unwritten_activity(id)).max(hold_ended_at);
-        // Judged again with the holds and exemptions of this moment: whoever was spared since then is.
-        let holds = held.holds(change.now);
-        let exempt = change.book.exempt(&picture.worker.selectors, change.now);
-        let again = Snapshot { holds: &holds, exempt, ..picture.snapshot(Some(picture.began_at)) };
-        let again = judge(&again, &picture.resolved.policy, change.now);
-        found.is_spared = again.action != verdict.action;
+        found.is_spared = is_spared(change, held, picture, verdict);
         Ok(found)
     }
 
@@ -265,6 +264,14 @@ impl Shared {
     }
 }
 
+/// Judged again with the holds and exemptions of this moment: whoever was spared since then is.
+fn is_spared(change: &Change<'_>, held: &Held, picture: &Picture, verdict: &Verdict) -> bool {
+    let holds = held.holds(change.now);
+    let exempt = change.book.exempt(&picture.worker.selectors, change.now);
+    let again = Snapshot { holds: &holds, exempt, ..picture.snapshot(verdict.check_began_at) };
+    judge(&again, &picture.resolved.policy, change.now).action != verdict.action
+}
+
 /// What wakes a sleeping worker without anybody asking: evidence that came late, a window that opened.
 fn asleep_event(change: &Change<'_>, picture: &Picture) -> Option<Event> {
     let sleep = picture.worker.status.sleep()?;
@@ -288,6 +295,19 @@ fn note(picture: &mut Picture, verdict: &Verdict, now: Timestamp) -> Notes {
     if verdict.status != StatusKind::Running {
         // What sleeps is looked at, not checked.
         checked.evidence.last_check_at = Some(now);
+        // Somebody keeps it: when that is over, people are told anew.
+        if verdict.deletes_at.is_none() {
+            checked.deletion_warned = None;
+        }
+        for (warning, sent) in [
+            (verdict.stop_warning, &mut checked.stop_warned),
+            (verdict.deletion_warning, &mut checked.deletion_warned),
+        ] {
+            if let Some(warning) = warning {
+                *sent = Some(warning.sent(*sent, now));
+                notes.warnings.push(warning);
+            }
+        }
         return notes;
     }
     verdict.note(&mut checked.evidence);

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use drowse_core::Timestamp;
 use drowse_core::event::Event;
+use drowse_core::hold::KeepAlive;
 use drowse_core::id::WorkerId;
 use drowse_core::machine::Answer;
 use drowse_core::signal::DriverKind;
@@ -158,6 +159,15 @@ impl Shared {
             StatusKind::Provisioning | StatusKind::Unknown | StatusKind::Failed => {
                 self.doubt(&claimed.worker, &picture.doubted).await;
                 return self.unseen(claimed, &picture).await;
+            }
+            // Somebody who was in it may want it kept, and its file says so after its run too.
+            StatusKind::Paused | StatusKind::Stopped
+                if seen.is_some() && picture.resolved.policy.terminate_after.is_some() =>
+            {
+                let policy = &picture.resolved.policy;
+                let found = self.look_for_keep_alive(&claimed.worker, &spec, policy).await;
+                picture.is_seen = found != KeepAlive::Unreadable;
+                picture.is_kept_alive(found);
             }
             StatusKind::Paused
             | StatusKind::Stopped

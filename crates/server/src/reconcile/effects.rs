@@ -18,6 +18,7 @@ use drowse_core::worker::{Power, Worker};
 use drowse_drivers::{Acted, Driver, Error, Hook, Measure, Seen, Stop, Terminate, Wanted};
 use drowse_store::{Lane, StoreError, View, WorkerRecord};
 use serde::Deserialize as _;
+use serde_json::json;
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 
@@ -193,12 +194,21 @@ impl Shared {
         }
         let hook = Hook { name: "after_resume", command: &command };
         let before = self.used(job).await;
-        tokio::select! {
+        let failed = tokio::select! {
             biased;
-            _ = self.hands.call("hook", job.driver.run_hook(job.id, hook, HOOK_WITHIN)) => {}
-            () = job.is_newer.notified() => {}
-        }
+            ended = self.hands.call("hook", job.driver.run_hook(job.id, hook, HOOK_WITHIN)) => match ended {
+                Ok(end) if end.code == 0 => None,
+                Ok(end) => Some(no(end.code, &end.output)),
+                Err(error) => Some(plain(&error.to_string())),
+            },
+            () = job.is_newer.notified() => None,
+        };
         self.discard(job, before).await;
+        if let Some(error) = failed {
+            // It runs all the same: somebody should know that it may not be as it should.
+            let doc = json!({ "hook": hook.name, "error": error });
+            self.write_down(job.id, "worker.hook_failed", doc).await;
+        }
     }
 
     /// What a worker has used so far, where hooks count as its own use.
@@ -309,7 +319,8 @@ impl Shared {
             return self.leave_alone(job, intent, seen).await;
         }
         if let Some(seen) = self.settled(job, intent, answer, wanted).await {
-            self.answer(job.id, Event::DriverDone { intent, exit_code: seen.exit_code }).await;
+            let asked_at = self.asked.at(job.id, intent);
+            self.answer(job.id, Event::DriverDone { intent, exit_code: seen.exit_code, asked_at }).await;
         }
     }
 

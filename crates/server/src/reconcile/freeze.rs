@@ -155,7 +155,7 @@ impl Shared {
                     change.apply(&Event::ActivityArrived { by: Signal::Connections })?;
                 }
             }
-            change.apply(&Event::DriverDone { intent, exit_code: None })
+            change.apply(&Event::DriverDone { intent, exit_code: None, asked_at: None })
         });
         Ok(confirmed.await?.0)
     }

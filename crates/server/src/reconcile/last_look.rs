@@ -41,7 +41,12 @@ impl Shared {
         job: &Job<'_>,
         intent: IntentId,
     ) -> Result<Option<BootId>, NotNow> {
-        let Some(seen) = self.look_again(job).await? else { return Ok(None) };
+        let Some(seen) = self.look_again(job).await? else {
+            if self.asked.run(job.id, intent).is_none() {
+                self.asked.insert(job.id, intent, None, self.clock.now());
+            }
+            return Ok(None);
+        };
         if let Some(run) = self.asked.run(job.id, intent) {
             if is_another(run.as_ref(), &seen) {
                 self.leave_alone(job, intent, &seen).await;
@@ -53,7 +58,7 @@ impl Shared {
         if !self.may_act(job, intent, look).await {
             return Err(NotNow);
         }
-        self.asked.insert(job.id, intent, seen.boot.clone());
+        self.asked.insert(job.id, intent, seen.boot.clone(), self.clock.now());
         Ok(seen.boot)
     }
 
@@ -91,11 +96,12 @@ impl Shared {
     /// Which run there is, which has just been seen, and its keep-alive file.
     pub(super) async fn last_look_at(&self, job: &Job<'_>, seen: &Seen) -> LastLook {
         let keep_alive = match seen.power {
-            Power::Running | Power::Paused => {
+            // What is stopped can be looked into too, and matters when it is deleted.
+            Power::Running | Power::Paused | Power::Stopped => {
                 let policy = &job.subject.resolved.policy;
                 self.look_for_keep_alive(job.id, &job.subject.spec, policy).await
             }
-            Power::Stopped | Power::Gone => KeepAlive::NotLooked,
+            Power::Gone => KeepAlive::NotLooked,
         };
         LastLook { power: seen.power, boot: seen.boot.clone(), keep_alive, is_later: false }
     }

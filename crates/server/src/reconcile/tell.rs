@@ -11,7 +11,7 @@ use drowse_core::id::WorkerId;
 use drowse_core::policy::Policy;
 use drowse_core::reason::{PauseReason, SleepMode};
 use drowse_core::signal::DriverKind;
-use drowse_core::status::{Sleep, Status};
+use drowse_core::status::{Sleep, Status, StatusKind};
 use drowse_core::units::Rough;
 use drowse_core::verdict::{Warning, WarningKind};
 use drowse_core::worker::Worker;
@@ -32,6 +32,10 @@ impl Shared {
     pub(super) fn tell_warnings(self: &Arc<Self>, picture: &Picture, warnings: &[Warning]) {
         let Ok(spec) = serde_json::from_value::<WorkerSpec>(picture.record.spec.clone()) else { return };
         if spec.driver.kind() != DriverKind::Docker || warnings.is_empty() {
+            return;
+        }
+        // Nobody sits in front of what is stopped.
+        if picture.worker.status.kind() == StatusKind::Stopped {
             return;
         }
         let now = self.clock.now();
@@ -87,6 +91,11 @@ impl Shared {
                 ("worker.warning_undelivered", json!({ "terminals": 0, "error": error.to_string() }))
             }
         };
+        self.write_down(id, kind, doc).await;
+    }
+
+    /// Journals something that changes nothing.
+    pub(super) async fn write_down(&self, id: &WorkerId, kind: &'static str, doc: serde_json::Value) {
         let (worker, clock) = (id.clone(), self.clock.clone());
         let written = self.db.tx("told", Lane::Ordinary, move |tx| {
             tx.append(NewEvent { at: clock.now(), worker: Some(worker), kind: kind.to_owned(), doc });
@@ -139,6 +148,8 @@ fn words(worker: &Worker, policy: &Policy, warning: &Warning, now: Timestamp) ->
         WarningKind::ScaleDown => ("it is idle and not needed", "deleted"),
         WarningKind::MaxRuntime => ("it has run for as long as it may", "stopped"),
         WarningKind::Schedule => ("its schedule says so", "stopped"),
+        WarningKind::StopAfter => ("it has been paused for long enough", "stopped"),
+        WarningKind::TerminateAfter => ("it has slept for long enough", "DELETED"),
     };
     let id = &worker.id;
     if warning.is_fyi {

@@ -81,6 +81,11 @@ fn samples() -> Vec<(&'static str, Value, &'static str)> {
             json!({ "from": "max_runtime", "over_at": until }),
             "spared by an exemption from max_runtime, which was over at 2026-03-01T09:30:00Z",
         ),
+        (
+            "worker.hook_failed",
+            json!({ "hook": "after_resume", "error": "exit code 7: no" }),
+            "after_resume failed, and it runs all the same: exit code 7: no",
+        ),
         ("worker.judged", json!({ "summary": "it is idle" }), "judged: it is idle"),
         ("worker.keep_alive_ended", json!({ "file": "/w/.k" }), "/w/.k keeps it awake no longer"),
         (

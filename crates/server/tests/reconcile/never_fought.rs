@@ -52,6 +52,40 @@ fn a_sleeper_that_is_started_before_its_deletion_is_not_deleted() {
 }
 
 #[test]
+fn a_deletion_is_announced_and_what_others_put_to_sleep_is_theirs() {
+    let mut bench = Bench::shared(5, vec![deletes_after(100)]);
+    let web = bench.add("web", true);
+    let theirs = bench.add("theirs", true);
+    bench.sim.happens(bench.now() + Duration::from_secs(1), &theirs, Change::Stopped);
+    bench.pass_until("it is gone", |bench| bench.is(&web, StatusKind::Terminated));
+    let journal = bench.journal(&web);
+    let of = |kind: &str| journal.iter().rfind(|stored| stored.event.kind == kind).expect(kind);
+    let (warned, intended) = (of("worker.warned"), of("worker.terminate_intended"));
+    assert_eq!(warned.event.doc["kind"], "terminate_after");
+    assert!(intended.event.at >= warned.event.at + Duration::from_secs(20), "{}", bench.summary());
+    bench.pass_secs(1_000);
+    assert!(bench.is(&theirs, StatusKind::Stopped), "{}", bench.summary());
+    assert_eq!(bench.count(&theirs, "worker.warned"), 0);
+}
+
+#[test]
+fn an_after_resume_hook_that_fails_is_journalled() {
+    let hook = Value::Command(vec!["true".to_owned()]);
+    let mut bench = Bench::new(6, vec![global(10).with(Key::AfterResume, hook)]);
+    let web = bench.add("web", true);
+    bench.pass_until("it is paused", |bench| bench.is(&web, StatusKind::Paused));
+    bench.sim.hook_ends_with(&web, 7);
+    let id = web.clone();
+    bench.ask(|fleet| async move { fleet.resume(&id, "alice", "").await }).unwrap();
+    bench.pass_until("it is journalled", |bench| bench.count(&web, "worker.hook_failed") == 1);
+    let journal = bench.journal(&web);
+    let failed = journal.iter().find(|stored| stored.event.kind == "worker.hook_failed").unwrap();
+    assert_eq!(failed.event.doc["hook"], "after_resume");
+    assert!(failed.event.doc["error"].as_str().unwrap().contains("exit code 7"));
+    assert!(bench.is(&web, StatusKind::Running));
+}
+
+#[test]
 fn a_run_that_is_begun_by_hand_during_a_stop_is_not_stopped() {
     // A stop that Drowse decided, and one that a person ordered.
     for is_ordered in [false, true] {

@@ -25,6 +25,8 @@ pub enum Code {
     InTransition,
     /// What put the worker to sleep waits for a person.
     WakeNotAllowed,
+    /// The worker is protected, and the request was not forced.
+    Protected,
     /// The worker was taken out of service.
     OutOfService,
     /// The worker is stopped, and this does not start it.
@@ -68,7 +70,7 @@ pub enum Code {
 }
 
 impl Code {
-    pub const ALL: [Code; 31] = [
+    pub const ALL: [Code; 32] = [
         Code::BadRequest,
         Code::Invalid,
         Code::Unauthorized,
@@ -80,6 +82,7 @@ impl Code {
         Code::WrongStatus,
         Code::InTransition,
         Code::WakeNotAllowed,
+        Code::Protected,
         Code::OutOfService,
         Code::Stopped,
         Code::Overtaken,
@@ -134,6 +137,7 @@ impl Code {
             Code::WrongStatus => ("wrong_status", 409, "The worker's status does not allow this"),
             Code::InTransition => ("in_transition", 409, "The worker is in the middle of something"),
             Code::WakeNotAllowed => ("wake_not_allowed", 409, "The worker's sleep waits for a person"),
+            Code::Protected => ("protected", 409, "The worker is protected"),
             Code::OutOfService => ("out_of_service", 409, "The worker is out of service"),
             Code::Stopped => ("stopped", 409, "The worker is stopped"),
             Code::Overtaken => ("overtaken", 409, "Something changed in the meantime"),

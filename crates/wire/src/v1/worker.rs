@@ -100,6 +100,14 @@ pub struct Worker {
     /// When `max_runtime` stops it.
     #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::schema::Instant>))]
     pub runtime_ends_at: Option<Timestamp>,
+    /// When `stop_after` stops it: it is frozen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::schema::Instant>))]
+    pub stops_at: Option<Timestamp>,
+    /// When `terminate_after` deletes it: it is asleep, and nobody keeps it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::schema::Instant>))]
+    pub deletes_at: Option<Timestamp>,
     /// When it is looked at next.
     #[cfg_attr(feature = "openapi", schema(value_type = crate::schema::Instant))]
     pub next_check_at: Timestamp,
@@ -202,6 +210,8 @@ impl Worker {
             target_pause_reason: verdict.target_pause_reason.map(|reason| reason.code().to_owned()),
             target_pause_blocked_by: verdict.target_pause_blocked_by.map(|by| by.code().to_owned()),
             runtime_ends_at: verdict.runtime_ends_at,
+            stops_at: verdict.stops_at,
+            deletes_at: verdict.deletes_at,
             next_check_at: verdict.next_check_at,
         }
     }

@@ -161,6 +161,8 @@ fn what_the_core_says_becomes_the_golden_messages() {
         idle_warned: None,
         runtime_warned: None,
         schedule_warned: None,
+        stop_warned: None,
+        deletion_warned: None,
         can_scale_down: false,
     };
     let verdict = judge(&snapshot, &policy, now);

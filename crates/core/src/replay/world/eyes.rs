@@ -78,6 +78,8 @@ impl World<'_> {
             idle_warned: self.idle_warned,
             runtime_warned: self.runtime_warned,
             schedule_warned: self.schedule_warned,
+            stop_warned: self.stop_warned,
+            deletion_warned: self.deletion_warned,
             can_scale_down: self.policy.can_scale_down(self.trace.subject.fleet, None, self.now),
         };
         judge(&snapshot, self.policy, self.now)
@@ -95,6 +97,14 @@ impl World<'_> {
         }
         if let Some(warning) = verdict.schedule_warning {
             self.schedule_warned = Some(warning.sent(self.schedule_warned, now));
+            self.say(Happening::Warned(warning));
+        }
+        if let Some(warning) = verdict.stop_warning {
+            self.stop_warned = Some(warning.sent(self.stop_warned, now));
+            self.say(Happening::Warned(warning));
+        }
+        if let Some(warning) = verdict.deletion_warning {
+            self.deletion_warned = Some(warning.sent(self.deletion_warned, now));
             self.say(Happening::Warned(warning));
         }
     }

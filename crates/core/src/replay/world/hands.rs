@@ -51,7 +51,7 @@ impl World<'_> {
         match coming {
             Coming::Done(intent, power) => {
                 self.turn(power);
-                self.apply(&Event::DriverDone { intent, exit_code: None }, None);
+                self.apply(&Event::DriverDone { intent, exit_code: None, asked_at: None }, None);
             }
             Coming::Ready(intent) => {
                 if matches!(self.truth, Power::Stopped | Power::Gone) {
