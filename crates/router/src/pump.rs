@@ -125,12 +125,17 @@ impl Pump {
             self.now = (self.common.now)();
             self.look_at_validity();
             let (mut has_letters, mut is_time_to_look) = (false, false);
-            for event in &events {
-                match Token::unpack(event.data.u64()) {
-                    Token::Bell => has_letters = true,
-                    Token::Look => is_time_to_look = true,
-                    Token::Port(id) => self.accept(id),
-                    Token::Conn(slot, side) => self.happened(slot, side, event.flags),
+            // What clients say first: workers have all of it at once then, and answer while the rest is passed on.
+            for turn in [Side::Client, Side::Worker] {
+                for event in &events {
+                    match Token::unpack(event.data.u64()) {
+                        Token::Conn(slot, side) if side == turn => self.happened(slot, side, event.flags),
+                        Token::Conn(..) => {}
+                        Token::Port(id) if turn == Side::Client => self.accept(id),
+                        Token::Port(_) => {}
+                        Token::Bell => has_letters = true,
+                        Token::Look => is_time_to_look = true,
+                    }
                 }
             }
             for slot in std::mem::take(&mut self.busy) {
