@@ -130,9 +130,8 @@ impl Pump {
                 for event in &events {
                     match Token::unpack(event.data.u64()) {
                         Token::Conn(slot, side) if side == turn => self.happened(slot, side, event.flags),
-                        Token::Conn(..) => {}
                         Token::Port(id) if turn == Side::Client => self.accept(id),
-                        Token::Port(_) => {}
+                        Token::Conn(..) | Token::Port(_) => {}
                         Token::Bell => has_letters = true,
                         Token::Look => is_time_to_look = true,
                     }
