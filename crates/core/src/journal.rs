@@ -40,8 +40,10 @@ pub enum Entry {
     Started,
     /// A pause was taken back before anybody noticed.
     Undone { by: String },
-    /// The hook said no, for the `in_a_row`th time without a yes. The third one deserves an alert.
+    /// The hook said no, for the `in_a_row`th time without a yes.
     HookVetoed { message: String, in_a_row: u32 },
+    /// It says no all the time: somebody should look at it.
+    VetoAlert { in_a_row: u32 },
     /// Somebody changed it behind our back, and we respect that.
     External { to: StatusKind },
     /// It ended without us: by itself, or by a signal of somebody else.
@@ -79,6 +81,7 @@ impl Entry {
             Entry::Started => "worker.started",
             Entry::Undone { .. } => "worker.undone",
             Entry::HookVetoed { .. } => "worker.hook_vetoed",
+            Entry::VetoAlert { .. } => "worker.veto_alert",
             Entry::External { .. } => "worker.external",
             Entry::Exited { .. } => "worker.exited",
             Entry::Draining { .. } => "worker.draining",
@@ -118,6 +121,9 @@ impl fmt::Display for Entry {
             Entry::HookVetoed { message, in_a_row } => {
                 format!("before_pause said no, {in_a_row} times in a row: {message}")
             }
+            Entry::VetoAlert { in_a_row } => format!(
+                "before_pause has said no {in_a_row} times in a row: see whether it still means it, or set hooks that do"
+            ),
             Entry::External { to } => format!("changed from outside: {to}"),
             // A signal came from somewhere, and the engine does not say from where.
             Entry::Exited { code: 137 } => {

@@ -43,6 +43,9 @@ pub(super) fn hook_passed(mut draft: Draft, intent: IntentId) -> Result<Step, Re
     Ok(act(draft))
 }
 
+/// So many vetoes in a row are worth somebody's attention.
+const ALERT_AT_VETO: u32 = 3;
+
 pub(super) fn hook_vetoed(mut draft: Draft, intent: IntentId, message: &str) -> Result<Step, Refusal> {
     draft.check_intent(intent, "the hook's answer")?;
     let Some(sleep) = hooked(&draft.worker.status).cloned() else {
@@ -51,6 +54,9 @@ pub(super) fn hook_vetoed(mut draft: Draft, intent: IntentId, message: &str) -> 
     draft.worker.vetoes = draft.worker.vetoes.saturating_add(1);
     let in_a_row = draft.worker.vetoes;
     draft.note(Entry::HookVetoed { message: message.to_string(), in_a_row });
+    if in_a_row == ALERT_AT_VETO {
+        draft.note(Entry::VetoAlert { in_a_row });
+    }
     Ok(if asleep::heeds_veto(&sleep) { wake::undo(draft, sleep, &WakeCause::Veto) } else { act(draft) })
 }
 

@@ -80,6 +80,7 @@ fn entry_text(entry: &Entry) -> Option<String> {
         Entry::Started => "running started".to_string(),
         Entry::Undone { by } => format!("undone {by}"),
         Entry::HookVetoed { .. } => "vetoed".to_string(),
+        Entry::VetoAlert { .. } => "veto alert".to_string(),
         Entry::External { to } => format!("external {to}"),
         Entry::Exited { code } => format!("exited {code}"),
         Entry::Draining { by } => format!("draining {by}"),

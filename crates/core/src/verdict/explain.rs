@@ -103,6 +103,7 @@ pub fn explain(
         None => (summary(verdict, now), Vec::new()),
     };
     notes.extend(sleep_note(snapshot.worker, policy));
+    notes.extend(veto_note(snapshot.worker));
     Explanation {
         verdict: *verdict,
         summary,
@@ -192,6 +193,18 @@ const fn over(signal: Signal) -> &'static str {
 }
 
 /// What the policy asks for and the driver cannot do.
+/// What looks like a sleep in sight may be vetoed again and again.
+fn veto_note(worker: &Worker) -> Option<String> {
+    let times = match worker.vetoes {
+        0 => return None,
+        1 => "last time".to_string(),
+        vetoes => format!("{vetoes} times in a row"),
+    };
+    Some(format!(
+        "before_pause said no {times} (the journal has its words), and is asked again when a sleep is due"
+    ))
+}
+
 fn sleep_note(worker: &Worker, policy: &Policy) -> Option<String> {
     let wanted = policy.sleep.filter(|_| worker.terms.sleep_replaced)?;
     Some(format!(

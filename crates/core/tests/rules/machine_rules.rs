@@ -272,10 +272,12 @@ fn a_drain_whose_time_is_up_deletes_what_nothing_holds() {
 #[test]
 fn a_veto_takes_the_sleep_back_and_is_counted_until_a_yes() {
     let mut bench = hooked(SleepMode::Stop);
-    for in_a_row in 1..=3 {
+    for in_a_row in 1..=5 {
         bench.ok(bench.idle());
         bench.to(S::Waking, Event::HookVetoed { intent: bench.intent(), message: "busy".into() });
         assert!(bench.entries.contains(&Entry::HookVetoed { message: "busy".into(), in_a_row }));
+        let alerts = bench.entries.contains(&Entry::VetoAlert { in_a_row: 3 });
+        assert_eq!(alerts, in_a_row == 3, "once, at the third");
         assert_eq!(bench.effects, [Effect::Thaw { intent: bench.intent() }]);
         bench.to(S::Running, bench.ready());
     }

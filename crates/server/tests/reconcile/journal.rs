@@ -61,6 +61,7 @@ fn counted(entries: &[(Timestamp, Entry)]) -> Counters {
             | Entry::WakeIntended { .. }
             | Entry::Undone { .. }
             | Entry::HookVetoed { .. }
+            | Entry::VetoAlert { .. }
             | Entry::External { .. }
             | Entry::Exited { .. }
             | Entry::Draining { .. }
@@ -97,6 +98,7 @@ const fn transitions(entry: &Entry) -> (u64, u64) {
         Entry::GraceExceeded
         | Entry::Undone { .. }
         | Entry::HookVetoed { .. }
+        | Entry::VetoAlert { .. }
         | Entry::External { .. }
         | Entry::Exited { .. }
         | Entry::DriverRefused { .. } => (0, 0),

@@ -91,6 +91,7 @@ impl News {
             | Entry::Started
             | Entry::Undone { .. }
             | Entry::HookVetoed { .. }
+            | Entry::VetoAlert { .. }
             | Entry::External { .. }
             | Entry::Exited { .. }
             | Entry::Draining { .. }

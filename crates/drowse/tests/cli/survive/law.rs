@@ -68,6 +68,7 @@ const fn rest(entry: &Entry) -> Option<StatusKind> {
         | Entry::WakeIntended { .. }
         | Entry::Undone { .. }
         | Entry::HookVetoed { .. }
+        | Entry::VetoAlert { .. }
         | Entry::External { .. }
         | Entry::Exited { .. }
         | Entry::Draining { .. }
