@@ -24,6 +24,7 @@ use crate::turned::Turned;
 pub(crate) use knock::{Knocked, Waits};
 pub(crate) use robots::Robot;
 use robots::Robots;
+pub(crate) use ways::Dial;
 use ways::Ways;
 
 /// For how long after a worker has come up it may hang up without a word and is called again, unless it has

@@ -20,7 +20,6 @@
 #![forbid(unsafe_code)]
 
 mod close;
-mod dial;
 pub mod door;
 mod gate;
 pub mod http;

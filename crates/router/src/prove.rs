@@ -7,9 +7,9 @@
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
-use crate::dial::Dial;
-use crate::door::Door;
+use crate::door::{Dial, Door};
 use crate::route::{Ready, Target};
 
 /// How long one attempt may take.
@@ -37,7 +37,7 @@ async fn one(door: &Door, target: &Target) -> bool {
         let Some(dial) = door.find(ready.place).await else { return false };
         return matches!(tokio::time::timeout(WITHIN, asks(&dial, ready)).await, Ok(Some(true)));
     }
-    let Ok(Ok(stream)) = tokio::time::timeout(WITHIN, dial.connect()).await else {
+    let Ok(Ok(stream)) = tokio::time::timeout(WITHIN, TcpStream::connect(dial.address)).await else {
         return false;
     };
     let mut byte = [0];
@@ -51,7 +51,7 @@ async fn one(door: &Door, target: &Target) -> bool {
 /// Whether a GET is answered with success.
 async fn asks(dial: &Dial, ready: &Ready) -> Option<bool> {
     let (address, path) = (dial.address, &ready.path);
-    let mut stream = dial.connect().await.ok()?;
+    let mut stream = TcpStream::connect(address).await.ok()?;
     if !dial.stands() {
         return None;
     }

@@ -5,13 +5,13 @@
 //! that run stands, it was the one that did. What is remembered here needs no forgetting for that to be true.
 
 use std::collections::HashMap;
-use std::sync::Mutex;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use drowse_wire::control::Way;
+use drowse_wire::control::{Run, Way};
 
 use super::Door;
-use crate::dial::Dial;
 use crate::route::Place;
 use crate::router::lock;
 
@@ -21,6 +21,21 @@ const TOLD_WITHIN: Duration = Duration::from_secs(5);
 /// What was said of the ports of a worker.
 #[derive(Debug, Default)]
 pub(crate) struct Ways(Mutex<HashMap<u16, Way>>);
+
+/// Where to dial, and who vouches for it.
+#[derive(Clone, Debug)]
+pub(crate) struct Dial {
+    pub(crate) address: SocketAddr,
+    /// `None`: the address is written down, and whoever answers there is meant.
+    pub(crate) run: Option<Arc<dyn Run>>,
+}
+
+impl Dial {
+    /// Whether whoever picks up there, or just did, is the worker.
+    pub(crate) fn stands(&self) -> bool {
+        self.run.as_ref().is_none_or(|run| run.stands())
+    }
+}
 
 impl Door {
     /// Where a place is, as far as that has been said and holds.

@@ -7,9 +7,10 @@ use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
 
 use super::body::Words;
-use crate::dial::Dial;
+use crate::door::Dial;
 use crate::pump::keepalive;
 use crate::router::Router;
 
@@ -38,7 +39,7 @@ impl Line {
     /// Calls a worker. `None` also if it is not known that it was the worker who picked up.
     pub(super) async fn dial(router: &Router, dial: &Dial) -> Option<Self> {
         let to = dial.address;
-        let stream = tokio::time::timeout(DIAL_FOR, dial.connect()).await.ok()?.ok()?;
+        let stream = tokio::time::timeout(DIAL_FOR, TcpStream::connect(to)).await.ok()?.ok()?;
         if !dial.stands() {
             return None;
         }

@@ -14,7 +14,7 @@ use super::conn::{Came, Conn, Phase, Watch};
 use super::slots::Token;
 use super::way::Way;
 use super::{Adopted, Pump, With};
-use crate::door::Admitted;
+use crate::door::{Admitted, Dial};
 use crate::port::{Lane, Leading, Port};
 use crate::turned::Turned;
 
@@ -138,19 +138,15 @@ impl Pump {
     /// Calls the worker for somebody who has passed, and begins to move bytes.
     pub(super) fn dial(&mut self, slot: u32) {
         let Some(conn) = self.conns.get_mut(slot) else { return };
-        let Some(dial) = conn.lane.door.known(conn.lane.route.target.place) else {
+        let Some(Dial { address, run }) = conn.lane.door.known(conn.lane.route.target.place) else {
             return self.call_again(slot);
         };
-        let address = dial.address;
         let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
         let Ok(worker) = socket_with(family, SocketType::STREAM, FLAGS, None) else {
             return self.close(slot);
         };
         // Small answers are not held back for more: the worker and the client decide that for themselves.
         let _ = sockopt::set_tcp_nodelay(&worker, true);
-        if dial.keep_near(&worker).is_err() {
-            return self.call_again(slot);
-        }
         match connect(&worker, &address) {
             Ok(()) | Err(Errno::INPROGRESS) => {}
             Err(_) => return self.call_again(slot),
@@ -159,8 +155,8 @@ impl Pump {
         conn.phase = Phase::Dialing { since: self.now };
         conn.sent = (self.now < conn.lane.door.replay_until()).then(Vec::new);
         // Until somebody picks up there is no room for a byte, and the kernel tells when there is.
-        conn.up.is_full = dial.run.is_some();
-        conn.dialled = dial.run;
+        conn.up.is_full = run.is_some();
+        conn.dialled = run;
         // On the same machine it has picked up already, and what the client has said can be sent at once.
         self.go_on(slot);
         self.watch(slot);
