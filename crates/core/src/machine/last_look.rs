@@ -10,6 +10,8 @@
 //! - **What sleeps deeper must still be asleep.** Who thawed or started it wants it.
 //! - **A run that was begun while another was being ended is left alone**, whoever ordered that end.
 
+use alloc::boxed::Box;
+
 use super::truth::Sight;
 use super::{Draft, Step, asleep, observe, wake};
 use crate::hold::KeepAlive;
@@ -17,7 +19,7 @@ use crate::id::{BootId, IntentId};
 use crate::journal::Entry;
 use crate::refusal::Refusal;
 use crate::status::{Late, Sleep, Status, StatusKind, WakeCause, WakeFrom};
-use crate::worker::Power;
+use crate::worker::{Abandoned, Power};
 
 /// What was found when the driver was about to act, or had just frozen the worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,14 +59,18 @@ pub(super) fn looked_again(draft: Draft, intent: IntentId, look: &LastLook) -> R
         | Status::Unknown { .. } => return Ok(draft.already()),
     };
     let Some(found) = veto(&draft, &sleep, was_paused, look) else { return Ok(draft.already()) };
+    let was = draft.worker.status.clone();
     let cause = WakeCause::LastLook { found };
     if found == Late::OtherRun && look.power == Power::Running {
         // It runs, and nobody has put that run to sleep: there is nothing to wake. Who began it was somebody else.
         return Ok(restarted(draft, &cause, look));
     }
     Ok(if was_paused {
-        // It slept, and that has been counted: it comes back from there.
-        wake::begin(draft, WakeFrom::Frozen, cause, Some(sleep), core::time::Duration::ZERO)
+        // It slept, and that has been counted: it comes back from there. If it was ourselves who had it thawed to be
+        // stopped, before we died, it ends by that yet, and that is no doing of others.
+        let mut step = wake::begin(draft, WakeFrom::Frozen, cause, Some(sleep), core::time::Duration::ZERO);
+        step.worker.abandoned = Some(Box::new(Abandoned { was, until: None }));
+        step
     } else {
         wake::undo(draft, sleep, &cause)
     })
@@ -87,6 +93,10 @@ fn veto(draft: &Draft, sleep: &Sleep, was_paused: bool, look: &LastLook) -> Opti
     // A person's stop and a limit end what runs just as well as what is frozen.
     if was_paused && look.power == Power::Running && sleep.reason.sinks_to_stopped() {
         return Some(Late::Awake);
+    }
+    if look.power == Power::Stopped {
+        // It has ended by itself: there is nobody to be left alone.
+        return None;
     }
     match &look.keep_alive {
         KeepAlive::Holds(hold) => {

@@ -192,7 +192,6 @@ const fn over(signal: Signal) -> &'static str {
     }
 }
 
-/// What the policy asks for and the driver cannot do.
 /// What looks like a sleep in sight may be vetoed again and again.
 fn veto_note(worker: &Worker) -> Option<String> {
     let times = match worker.vetoes {
@@ -205,6 +204,7 @@ fn veto_note(worker: &Worker) -> Option<String> {
     ))
 }
 
+/// What the policy asks for and the driver cannot do.
 fn sleep_note(worker: &Worker, policy: &Policy) -> Option<String> {
     let wanted = policy.sleep.filter(|_| worker.terms.sleep_replaced)?;
     Some(format!(

@@ -133,6 +133,10 @@ fn stop_after_does_not_stop_what_somebody_has_just_thawed() {
     assert_eq!(bench.worker.counters.external_resume, 1, "somebody else woke it");
     assert_eq!(bench.worker.last_resume.as_ref().unwrap().by, "external");
     assert!(bench.effects.iter().any(|effect| matches!(effect, Effect::Snooze { .. })));
+    // Or it was ourselves, before a restart: what we had told to end does so yet, and is ours.
+    bench.wait(secs(5));
+    bench.ok(bench.exits(143));
+    assert_eq!(bench.worker.status.sleep().unwrap().reason, PauseReason::IdleTimeout);
     // A person's stop of what is frozen means the worker, whatever it does by now.
     let mut bench = container(SleepMode::Freeze);
     bench.idles().wait(mins(1));

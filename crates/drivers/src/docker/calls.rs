@@ -136,10 +136,12 @@ impl Driver for DockerDriver {
         Box::pin(bounded(within, async move {
             let entry = self.entry(worker)?;
             if entry.last().is_none_or(|look| look.pid.is_none()) {
-                let look = entry.look(&self.inside).await?;
+                // What it finds is told by whoever looks for it.
+                let look = entry.peek(&self.inside).await?;
                 if look.seen.power == Power::Stopped {
                     return self.inside.engine.touched(&look.id, &path).await;
                 }
+                entry.look(&self.inside).await?;
             }
             let touched = self.within(worker, move |root| root.touched(&path)).await?;
             touched.map_err(|error| super::not_inside(&error))

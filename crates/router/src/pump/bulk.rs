@@ -101,12 +101,12 @@ impl Bulk {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
     const BATCH: usize = 512 << 10;
 
-    fn gathering() -> Bulk {
+    pub(crate) fn gathering() -> Bulk {
         let mut bulk = Bulk::default();
         (0..AFTER).for_each(|_| bulk.filled_buffer());
         while !bulk.gathers() {

@@ -172,7 +172,7 @@ impl Way {
 
     /// Whether the source is to be looked at from time to time, and not watched.
     pub(super) fn gathers(&self) -> bool {
-        self.bulk.gathers()
+        self.bulk.gathers() && !self.has_heard_end()
     }
 
     /// Whether that is worth it now: what the sink does not take needs no company.
@@ -411,5 +411,21 @@ impl Way {
     pub(super) fn begin_anew(&mut self, kit: &mut Kit) {
         self.drop_held(kit);
         *self = Self { is_full: self.is_full, ..Self::default() };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::bulk::tests::gathering;
+    use super::*;
+
+    #[test]
+    fn nobody_looks_for_more_after_the_end() {
+        let mut way = Way { bulk: gathering(), ..Way::default() };
+        assert!(way.waits_for_a_look());
+        way.end = End::Heard;
+        assert!(!way.waits_for_a_look() && !way.gathers());
+        way.end = End::PassedOn;
+        assert!(!way.waits_for_a_look() && !way.gathers());
     }
 }

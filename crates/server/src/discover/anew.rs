@@ -112,7 +112,17 @@ impl Fleet {
             by: BY_LABEL.to_owned(),
         };
         let policy = if is_protected && !is_in_file { vec![protected] } else { Vec::new() };
-        self.follow_labels(id, policy).await?;
+        match self.follow_labels(id, policy).await {
+            Ok(()) => {}
+            // Concerns this one, and keeps nobody else waiting.
+            Err(
+                error @ (ControlError::Invalid { .. }
+                | ControlError::Conflict { .. }
+                | ControlError::Conflicting { .. }
+                | ControlError::Pinned { .. }),
+            ) => problems.push(error.to_string()),
+            Err(other) => return Err(other),
+        }
         let name = id.to_string();
         self.tell_problems(&spec.driver.for_driver(), &name, problems, Some(id)).await
     }

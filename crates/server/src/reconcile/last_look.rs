@@ -48,7 +48,8 @@ impl Shared {
             return Ok(None);
         };
         if let Some(run) = self.asked.run(job.id, intent) {
-            if is_another(run.as_ref(), &seen) {
+            // What has ended, whichever run it was, needs no end.
+            if is_another(run.as_ref(), &seen) && !matches!(seen.power, Power::Stopped | Power::Gone) {
                 self.leave_alone(job, intent, &seen).await;
                 return Err(NotNow);
             }
