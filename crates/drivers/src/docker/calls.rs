@@ -164,7 +164,9 @@ impl Driver for DockerDriver {
     }
 
     fn labels(&self, worker: &WorkerId) -> Result<BTreeMap<String, String>, Error> {
-        Ok(self.entry(worker)?.last().map(|look| look.labels).unwrap_or_default())
+        // Not seen yet: what is written on it is not known, which is not the same as nothing.
+        let unseen = || Error::Unreachable { message: "it has not been looked at yet".to_owned() };
+        self.entry(worker)?.last().map(|look| look.labels).ok_or_else(unseen)
     }
 
     fn next_hint(&self) -> Pin<Box<dyn Future<Output = Hint> + Send + '_>> {

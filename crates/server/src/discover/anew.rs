@@ -20,6 +20,7 @@ impl Fleet {
         &self,
         books: &[(WorkerId, WorkerSpec)],
     ) -> Result<bool, ControlError> {
+        let mut is_settled = true;
         for (id, spec) in books.iter().filter(|(_, spec)| spec.found_by.is_none()) {
             let worker = match self.glance(id).await {
                 Ok(worker) => worker,
@@ -28,9 +29,11 @@ impl Fleet {
             };
             match worker.status.kind() {
                 StatusKind::Terminated => {}
-                // Perhaps its label means one container by now.
+                // Perhaps its label means one container by now. What is written on it counts before it can be idle.
                 StatusKind::Provisioning | StatusKind::Unknown => {
                     self.0.look_at(id).await;
+                    self.heed_labels(id, spec).await?;
+                    is_settled &= worker.status.kind() != StatusKind::Provisioning;
                     continue;
                 }
                 StatusKind::Running
@@ -63,6 +66,7 @@ impl Fleet {
                     };
                     self.remove(id, DISCOVERY).await?;
                     self.register(new, DISCOVERY).await?;
+                    is_settled = false;
                 }
                 // An engine that does not answer for one does not answer for the others.
                 Err(Error::Unreachable { .. } | Error::TimedOut { .. }) => return Ok(false),
@@ -73,7 +77,7 @@ impl Fleet {
                 }
             }
         }
-        Ok(true)
+        Ok(is_settled)
     }
 
     /// What is written on a container that somebody listed: that it is protected counts, unless the file or a person says
