@@ -42,7 +42,7 @@ fn main() {
     let engine = Engine::start();
     let network = engine.network();
     let mut config = format!(
-        "[policy]\nidle_timeout = \"1h\"\ncheck_interval = \"{} s\"\n[driver.docker]\nsocket = \"{}\"\n",
+        "[policy]\nidle_timeout = \"1h\"\ncheck_interval = \"{}s\"\n[driver.docker]\nsocket = \"{}\"\n",
         EVERY.as_secs(),
         engine.socket().display()
     );
