@@ -2,7 +2,7 @@
 //!
 //! Small transfers are read into a buffer that all connections of a pump share and written at once; only what the
 //! other side does not take is kept. Where the buffer is filled again and again it is bulk, and bulk goes through
-//! a pipe without being looked at.
+//! a pipe without being looked at. Of what carries very much the source is not even watched: see `bulk` and `gather`.
 //!
 //! The sockets tell of changes once (edge-triggered), so whatever is not known to be exhausted has to be tried.
 
