@@ -8,7 +8,7 @@
 //!   between the freezers
 //! - `identity`: which process is meant, beyond its number; `record`: what outlives Drowse; `entry`: one worker
 //! - `helper`, `spawn`, `freeze`, `stop`, `read`, `hook`, `thaw`: what can be done; `calls`: by whom, how long
-//! - `watch`: the thread that notices ends and trims `output`
+//! - `word`: what lets a frozen run go on at once; `watch`: the thread that notices ends and trims `output`
 //!
 //! What SIGSTOP cannot do, and the freezers can: a grandchild that began a session of its own and lost its
 //! parent is not found and runs on; parents that wait for stopped children notice; programs can see SIGCONT.
@@ -23,6 +23,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use drowse_core::Timestamp;
 use drowse_core::id::WorkerId;
 use drowse_core::worker::Power;
+use tokio::sync::Semaphore;
 
 use crate::driver::{Acted, Error, Now, Seen, Terminate};
 use crate::hint::Hints;
@@ -48,6 +49,7 @@ mod tables;
 mod thaw;
 mod wait;
 mod watch;
+mod word;
 
 use entry::{Entry, Run, cannot, refused};
 use wait::until;
@@ -136,6 +138,8 @@ pub(crate) struct Inside {
     hints: Arc<Hints>,
     watch: watch::Watch,
     tables: Tables,
+    /// Places for words that are kept ready.
+    words: Arc<Semaphore>,
 }
 
 impl Inside {
@@ -176,6 +180,7 @@ impl ProcessDriver {
             hints,
             watch,
             tables,
+            words: Arc::new(Semaphore::new(word::KEPT_AT_MOST)),
         };
         Ok(Self { inside, folder, found, entries: Mutex::default() })
     }

@@ -262,7 +262,7 @@ impl Door {
         let Some(router) = self.router.upgrade() else { return Knocked::Turned(Turned::Ending) };
         let (tell, told) = oneshot::channel();
         let visitor = Visitor { from, target: target.clone(), may_wake, wait_for, who: Waiter::Task(tell) };
-        match self.arrive(visitor, router.now()) {
+        match self.arrive(visitor, router.now(), &mut || ()) {
             Arrived::Passed(pass) => Knocked::Passed(pass),
             Arrived::Ahead(pass) => {
                 self.poke();
@@ -273,8 +273,15 @@ impl Door {
         }
     }
 
-    /// Somebody comes. Whoever waits is told by and by.
-    pub(crate) fn arrive(self: &Arc<Self>, visitor: Visitor<Waiter>, now: Timestamp) -> Arrived {
+    /// Somebody comes. Whoever waits is told by and by. `counted`: see [`Control::head_start`].
+    ///
+    /// [`Control::head_start`]: drowse_wire::control::Control::head_start
+    pub(crate) fn arrive(
+        self: &Arc<Self>,
+        visitor: Visitor<Waiter>,
+        now: Timestamp,
+        counted: &mut dyn FnMut(),
+    ) -> Arrived {
         let arrival = self.lock().gate.arrive(visitor, now);
         match arrival {
             Arrival::Pass(_, round) => {
@@ -290,7 +297,7 @@ impl Door {
                     self.turn_away(evicted, Turned::QueueFull);
                 }
                 if is_news {
-                    if let Some(pass) = self.head_start(ticket) {
+                    if let Some(pass) = self.head_start(ticket, counted) {
                         return Arrived::Ahead(pass);
                     }
                     self.poke();
@@ -301,7 +308,7 @@ impl Door {
     }
 
     /// Lets somebody who has just come go on at once, if the worker need only be told to.
-    fn head_start(self: &Arc<Self>, ticket: Ticket) -> Option<Pass> {
+    fn head_start(self: &Arc<Self>, ticket: Ticket, counted: &mut dyn FnMut()) -> Option<Pass> {
         let router = self.router.upgrade()?;
         // It comes up in its turn: if others have all of them, so does this one.
         let _turn = self.budget().try_acquire_owned().ok()?;
@@ -311,7 +318,7 @@ impl Door {
             return None;
         }
         let edge = Edge { epoch: router.next_epoch(), count: 1, cause: EdgeCause::Came };
-        let standing = router.control.head_start(&self.worker, edge)?;
+        let standing = router.control.head_start(&self.worker, edge, counted)?;
         self.set_connection_idle(standing.connection_idle);
         let (_, round) = guarded.gate.go_ahead(ticket, standing.boot.as_ref())?;
         drop(guarded);

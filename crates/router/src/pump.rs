@@ -40,6 +40,7 @@ use crate::room::Room;
 use crate::route::Standing;
 use crate::router::{Inside, Now};
 use crate::turned::Turned;
+use accept::{Called, NotCalled, call};
 pub(crate) use conn::Key;
 use conn::{Came, Phase, Side, Watch, Went};
 use gather::Gatherers;
@@ -289,11 +290,16 @@ impl Pump {
             wait_for: conn.lane.route.rules.wait_for.saturating_sub(self.now.since(conn.asked_at)),
             who,
         };
-        match door.arrive(visitor, self.now) {
-            Arrived::Passed(pass) => self.passed(key, Admitted::Counted(pass)),
+        let place = conn.lane.route.target.place;
+        let is_new = matches!(conn.phase, Phase::Waiting(_));
+        let mut called = None;
+        // A frozen worker has a connection in line before it goes on: it need not fall asleep over it and be woken.
+        let arrived = door.arrive(visitor, self.now, &mut || called = is_new.then(|| call(&door, place)));
+        match arrived {
+            Arrived::Passed(pass) => self.passed(key, Admitted::Counted(pass), None),
             Arrived::Ahead(pass) => {
                 self.be_late(key, door);
-                self.passed(key, Admitted::Counted(pass));
+                self.passed(key, Admitted::Counted(pass), called);
             }
             Arrived::Turned(why) => self.turn_away(slot, why),
             Arrived::Waits(ticket) => {
@@ -307,12 +313,14 @@ impl Pump {
     }
 
     /// The gate lets somebody pass. If they have left meanwhile, so does their pass.
-    fn passed(&mut self, key: Key, admitted: Admitted) {
+    ///
+    /// `called`: the worker has been called for them already.
+    fn passed(&mut self, key: Key, admitted: Admitted, called: Option<Result<Called, NotCalled>>) {
         let Some(conn) = self.conns.of(key) else { return };
         match conn.phase {
             Phase::Waiting(_) => {
                 conn.admitted = Some(admitted);
-                self.dial(key.slot);
+                self.dial(key.slot, called);
             }
             Phase::Rejoining(_) => {
                 conn.admitted = Some(admitted);
@@ -364,7 +372,7 @@ impl Pump {
     fn read_letters(&mut self) -> bool {
         for letter in self.mailbox.take() {
             match letter {
-                Letter::Passed(key, pass) => self.passed(key, pass),
+                Letter::Passed(key, pass) => self.passed(key, pass, None),
                 Letter::Turned(key, why) => {
                     if self.conns.of(key).is_some() {
                         self.turn_away(key.slot, why);

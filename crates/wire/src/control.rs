@@ -38,7 +38,10 @@ pub trait Control: fmt::Debug + Send + Sync + 'static {
     /// Lets a frozen worker go on for somebody who has just come, if that takes no waiting: before the edge is told,
     /// which has to follow. They are counted from here on. `None`: it was not done, and everything takes its
     /// ordinary course.
-    fn head_start(&self, _worker: &WorkerId, _edge: Edge) -> Option<Standing> {
+    ///
+    /// `counted` is called when they count and just before the worker goes on: whoever is to find them at its door then
+    /// has called by that time. It must not wait.
+    fn head_start(&self, _worker: &WorkerId, _edge: Edge, _counted: &mut dyn FnMut()) -> Option<Standing> {
         None
     }
 

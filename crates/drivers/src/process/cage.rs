@@ -162,17 +162,12 @@ impl Cage {
         if self.is_halted(main)? { self.signal(main, Signal::CONT) } else { Ok(()) }
     }
 
-    /// Whether a thaw is one word to the kernel: without a cgroup, each process would have to be looked for.
-    pub(crate) const fn takes_a_word(&self) -> bool {
-        matches!(self, Cage::V2 { .. } | Cage::V1 { .. })
-    }
-
-    /// Says that word.
-    pub(crate) fn say_thaw(&self) -> io::Result<()> {
+    /// The file and the word that thaw it; `None`: without a cgroup, each process would have to be looked for.
+    pub(crate) fn thaws_by(&self) -> Option<(PathBuf, &'static str)> {
         match self {
-            Cage::V2 { path } => thaw_v2(path),
-            Cage::V1 { path, .. } => thaw_v1(path),
-            Cage::Signals => Err(io::ErrorKind::Unsupported.into()),
+            Cage::V2 { path } => Some((path.join("cgroup.freeze"), "0")),
+            Cage::V1 { path, .. } => Some((path.join("freezer.state"), "THAWED")),
+            Cage::Signals => None,
         }
     }
 

@@ -11,11 +11,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use drowse_core::Timestamp;
 use drowse_core::id::WorkerId;
 use drowse_core::worker::Power;
+use tokio::sync::Semaphore;
 
 use super::Spec;
 use super::cage::Cage;
 use super::identity::{self, Identity, Life};
 use super::record::{Exit, Record};
+use super::word::Word;
 use crate::driver::{Error, Seen};
 use crate::hint::Hint;
 
@@ -48,16 +50,22 @@ pub(crate) struct Run {
     pub(crate) pidfd: Option<Arc<OwnedFd>>,
     /// Somebody has been told that it ended.
     pub(crate) is_told: bool,
+    /// It is frozen, and this is kept ready for whoever comes.
+    word: Option<Arc<Word>>,
 }
 
 impl Run {
+    pub(crate) fn new(record: Record, pidfd: Option<Arc<OwnedFd>>, is_told: bool) -> Self {
+        Self { record, pidfd, is_told, word: None }
+    }
+
     /// The run that an earlier Drowse began, over or not.
     pub(crate) fn find(folder: &Path) -> Result<Option<Self>, Error> {
         let Some(mut record) = Record::load(folder).map_err(refused("read its record"))? else {
             return Ok(None);
         };
         if record.exit.is_some() {
-            return Ok(Some(Self { record, pidfd: None, is_told: true }));
+            return Ok(Some(Self::new(record, None, true)));
         }
         let pidfd = record.identity.open().map_err(cannot("look for it"))?.map(Arc::new);
         let is_told = pidfd.is_none();
@@ -65,7 +73,7 @@ impl Run {
             // It ended while nobody watched; the answer to `adopt` says so.
             record.exit = Some(Exit { code: None, at: None });
         }
-        Ok(Some(Self { record, pidfd, is_told }))
+        Ok(Some(Self::new(record, pidfd, is_told)))
     }
 }
 
@@ -89,6 +97,28 @@ impl Entry {
     /// Whether the record of the latest run says that we froze it.
     pub(crate) fn is_marked_frozen(&self) -> bool {
         self.lock().run.as_ref().is_some_and(|run| run.record.frozen_at.is_some())
+    }
+
+    /// What lets the latest run go on at once, if its process is still there and one word will do.
+    pub(crate) fn word(&self, now: Timestamp) -> Option<Arc<Word>> {
+        let mut inner = self.lock();
+        self.settle(&mut inner, now);
+        let run = inner.run.as_ref().filter(|run| run.record.exit.is_none())?;
+        run.word.clone().or_else(|| Word::find(&run.record.cage).map(Arc::new))
+    }
+
+    /// It was frozen: somebody will want that word.
+    pub(crate) fn keep_word(&self, places: &Arc<Semaphore>) {
+        if let Some(run) = &mut self.lock().run {
+            run.word = Word::keep(&run.record.cage, places).map(Arc::new);
+        }
+    }
+
+    /// It runs.
+    pub(crate) fn forget_word(&self) {
+        if let Some(run) = &mut self.lock().run {
+            run.word = None;
+        }
     }
 
     /// Changes the record of the latest run and writes it down.
@@ -166,6 +196,7 @@ impl Entry {
         };
         if let Life::Ended(code) = life {
             run.record.exit = Some(Exit { code, at: Some(now) });
+            run.word = None;
             // Its ice ends with it: what it leaves behind would never be thawed.
             if run.record.frozen_at.take().is_some() {
                 let _ = run.record.cage.thaw(&run.record.identity);

@@ -41,6 +41,7 @@ pub(super) async fn freeze(inside: &Inside, entry: &Arc<Entry>) -> Result<Acted,
         return Err(Error::refused("it ended while it was being frozen"));
     }
     undo.is_needed = false;
+    entry.keep_word(&inside.words);
     Ok(Acted::Done(seen))
 }
 
@@ -96,14 +97,12 @@ pub(super) async fn thaw(inside: &Inside, entry: &Arc<Entry>) -> Result<Acted, E
 /// Says the word, if one word will do.
 pub(super) fn thaw_at_once(inside: &Inside, entry: &Entry, ready: &mut dyn FnMut() -> bool) -> bool {
     // What ended meanwhile, or was never ours, is for somebody with more time.
-    if !entry.is_alive(inside.now()) {
-        return false;
-    }
-    entry.whereabouts().is_some_and(|(_, cage)| cage.takes_a_word() && ready() && cage.say_thaw().is_ok())
+    entry.word(inside.now()).is_some_and(|word| ready() && word.say().is_ok())
 }
 
 /// If it cannot be written down the worker runs nevertheless; the mark is put right by the next note.
 pub(super) fn mark_thawed(inside: &Inside, entry: &Entry) {
+    entry.forget_word();
     let now = inside.now();
     let _ = entry.note(|record| {
         record.frozen_at = None;

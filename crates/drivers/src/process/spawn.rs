@@ -58,7 +58,7 @@ pub(super) async fn start(inside: &Inside, entry: &Arc<Entry>) -> Result<Acted, 
     let record = Record::new(entry.worker.clone(), identity, inside.now(), cage.clone(), log);
     let saved = record.save(&entry.folder);
     if saved.is_ok() {
-        entry.lock().run = Some(Run { record, pidfd: Some(pidfd), is_told: false });
+        entry.lock().run = Some(Run::new(record, Some(pidfd), false));
     }
     let started = match saved {
         Ok(()) => go(&mut child).await,

@@ -66,6 +66,7 @@ macro_rules! all_process_laws {
         conforms!($name, $kind, processes:
             a_new_driver_adopts_what_runs
             a_new_driver_adopts_what_is_frozen
+            one_word_lets_it_go_on_and_only_when_all_is_ready
             a_reused_pid_is_never_signalled
             killing_drowse_does_not_hurt_the_worker
             killing_drowse_does_not_hurt_a_frozen_worker

@@ -49,6 +49,37 @@ pub(crate) async fn a_new_driver_adopts_what_is_frozen(rig: &mut Rig) {
     rig.progresses(&worker).await;
 }
 
+pub(crate) async fn one_word_lets_it_go_on_and_only_when_all_is_ready(rig: &mut Rig) {
+    let worker = rig.running("web", Workload::Counts).await;
+    for is_another_driver in [false, true] {
+        done(rig.driver().freeze(&worker, LONG).await);
+        if is_another_driver {
+            // It has nothing ready that the former one kept.
+            rig.restart().await;
+            assert_eq!(rig.observe(&worker).await.power, Power::Paused);
+        }
+        assert!(!rig.driver().thaw_at_once(&worker, &mut || false), "somebody said no");
+        rig.makes_no_progress(&worker).await;
+        let mut asked = 0;
+        let is_said = rig.driver().thaw_at_once(&worker, &mut || {
+            asked += 1;
+            true
+        });
+        if rig.kind == Kind::Signals {
+            assert!(!is_said && asked == 0, "one word does not reach every process");
+            done(rig.driver().thaw(&worker, LONG).await);
+            continue;
+        }
+        assert!(is_said && asked == 1);
+        rig.progresses(&worker).await;
+        // The thaw that follows finds it so.
+        rig.driver().thaw(&worker, LONG).await.expect("it runs");
+        assert_eq!(rig.observe(&worker).await.power, Power::Running);
+    }
+    done(rig.driver().stop(&worker, stop_within(1, LONG), LONG).await);
+    assert!(!rig.driver().thaw_at_once(&worker, &mut || panic!("it does not run")));
+}
+
 pub(crate) async fn a_reused_pid_is_never_signalled(rig: &mut Rig) {
     let worker = rig.running("web", Workload::Counts).await;
     let mut fake = state(rig, &worker);

@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use drowse_wire::control::EdgeCause;
+use drowse_wire::control::{EdgeCause, Run};
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
@@ -14,8 +14,9 @@ use super::conn::{Came, Conn, Phase, Watch};
 use super::slots::Token;
 use super::way::Way;
 use super::{Adopted, Pump, With};
-use crate::door::{Admitted, Dial};
+use crate::door::{Admitted, Dial, Door};
 use crate::port::{Lane, Leading, Port};
+use crate::route::Place;
 use crate::turned::Turned;
 
 /// How many are let in at a port before others have their turn.
@@ -25,6 +26,35 @@ const AT_ONCE: usize = 64;
 pub(super) const DIAL_FOR: Duration = Duration::from_secs(5);
 
 const FLAGS: SocketFlags = SocketFlags::NONBLOCK.union(SocketFlags::CLOEXEC);
+
+/// A worker that has been called.
+pub(super) struct Called {
+    worker: OwnedFd,
+    /// Who vouches for it.
+    run: Option<Arc<dyn Run>>,
+}
+
+/// Why a worker could not be called.
+pub(super) enum NotCalled {
+    /// There is no file left.
+    ForWantOfFiles,
+    /// Nobody knows where it is, or it is known already that it does not answer there.
+    Refused,
+}
+
+/// Calls a worker. Whether it has picked up shows later.
+pub(super) fn call(door: &Door, place: Place) -> Result<Called, NotCalled> {
+    let Dial { address, run } = door.known(place).ok_or(NotCalled::Refused)?;
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let worker =
+        socket_with(family, SocketType::STREAM, FLAGS, None).map_err(|_| NotCalled::ForWantOfFiles)?;
+    // Small answers are not held back for more: the worker and the client decide that for themselves.
+    let _ = sockopt::set_tcp_nodelay(&worker, true);
+    match connect(&worker, &address) {
+        Ok(()) | Err(Errno::INPROGRESS) => Ok(Called { worker, run }),
+        Err(_) => Err(NotCalled::Refused),
+    }
+}
 
 impl Pump {
     /// Takes on a port.
@@ -135,22 +165,15 @@ impl Pump {
         })
     }
 
-    /// Calls the worker for somebody who has passed, and begins to move bytes.
-    pub(super) fn dial(&mut self, slot: u32) {
+    /// Calls the worker for somebody who has passed, unless that has been done, and begins to move bytes.
+    pub(super) fn dial(&mut self, slot: u32, called: Option<Result<Called, NotCalled>>) {
         let Some(conn) = self.conns.get_mut(slot) else { return };
-        let Some(Dial { address, run }) = conn.lane.door.known(conn.lane.route.target.place) else {
-            return self.call_again(slot);
+        let called = called.unwrap_or_else(|| call(&conn.lane.door, conn.lane.route.target.place));
+        let Called { worker, run } = match called {
+            Ok(called) => called,
+            Err(NotCalled::ForWantOfFiles) => return self.close(slot),
+            Err(NotCalled::Refused) => return self.call_again(slot),
         };
-        let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
-        let Ok(worker) = socket_with(family, SocketType::STREAM, FLAGS, None) else {
-            return self.close(slot);
-        };
-        // Small answers are not held back for more: the worker and the client decide that for themselves.
-        let _ = sockopt::set_tcp_nodelay(&worker, true);
-        match connect(&worker, &address) {
-            Ok(()) | Err(Errno::INPROGRESS) => {}
-            Err(_) => return self.call_again(slot),
-        }
         conn.worker = Some(worker);
         conn.phase = Phase::Dialing { since: self.now };
         conn.sent = (self.now < conn.lane.door.replay_until()).then(Vec::new);

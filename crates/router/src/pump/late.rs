@@ -59,6 +59,10 @@ impl Pump {
 
     /// Has the keepers come of those who have been served or have waited long enough.
     pub(super) fn catch_up(&mut self) {
+        if self.late.iter().any(|late| late.is_answered) {
+            // Whoever was answered is in line behind this thread as a rule, and the keeper's would go ahead of them.
+            std::thread::yield_now();
+        }
         let (now, conns) = (self.now, &mut self.conns);
         self.late.retain_mut(|late| {
             late.rounds += 1;

@@ -26,8 +26,8 @@ impl Control for Fleet {
         })
     }
 
-    fn head_start(&self, worker: &WorkerId, edge: Edge) -> Option<Standing> {
-        self.0.head_start(worker, edge)
+    fn head_start(&self, worker: &WorkerId, edge: Edge, counted: &mut dyn FnMut()) -> Option<Standing> {
+        self.0.head_start(worker, edge, counted)
     }
 
     fn wake<'a>(&'a self, worker: &'a WorkerId) -> Answer<'a, Awake> {

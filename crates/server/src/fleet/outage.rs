@@ -140,7 +140,12 @@ impl Fleet {
 impl Shared {
     /// Lets a frozen worker go on before the books know: whoever changes it next writes that down first, and the edge
     /// that the door tells now does at the latest.
-    pub(super) fn head_start(&self, id: &WorkerId, edge: Edge) -> Option<Standing> {
+    pub(super) fn head_start(
+        &self,
+        id: &WorkerId,
+        edge: Edge,
+        counted: &mut dyn FnMut(),
+    ) -> Option<Standing> {
         if self.cannot_write() {
             return None;
         }
@@ -154,6 +159,9 @@ impl Shared {
             if noted_at.since(at) > SLOW {
                 // A pump has other things to do than to wait for a disk.
                 self.untold.rest_until(noted_at + RESTS_FOR);
+            }
+            if ahead.is_some() {
+                counted();
             }
             ahead.is_some()
         });

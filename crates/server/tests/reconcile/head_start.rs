@@ -30,7 +30,9 @@ fn order(force: bool) -> Order {
 fn a_frozen_worker_goes_on_before_the_books_know() {
     let (mut bench, web) = asleep(1);
     let first = edge(1);
-    let standing = bench.fleet().head_start(&web, first).unwrap();
+    let mut counted = 0;
+    let standing = bench.fleet().head_start(&web, first, &mut || counted += 1).unwrap();
+    assert_eq!(counted, 1, "whoever is to be found at its door has called by then");
     assert!(!standing.is_awake, "that is for the books to say");
     assert_eq!(standing.boot, bench.worker(&web).boot);
     assert_eq!(bench.power(&web), Power::Running);
@@ -50,7 +52,7 @@ fn a_frozen_worker_goes_on_before_the_books_know() {
 #[test]
 fn who_looks_before_the_books_know_takes_it_for_nobody_elses_doing() {
     let (mut bench, web) = asleep(2);
-    bench.fleet().head_start(&web, edge(1)).unwrap();
+    bench.fleet().head_start(&web, edge(1), &mut || ()).unwrap();
     // The door is slow to tell.
     bench.pass(Duration::from_secs(5));
     assert_eq!(bench.count(&web, "worker.external"), 0);
@@ -63,7 +65,7 @@ fn who_looks_before_the_books_know_takes_it_for_nobody_elses_doing() {
 #[test]
 fn an_order_finds_a_worker_that_is_being_woken() {
     let (mut bench, web) = asleep(3);
-    bench.fleet().head_start(&web, edge(1)).unwrap();
+    bench.fleet().head_start(&web, edge(1), &mut || ()).unwrap();
     let id = web.clone();
     let stopped = bench.ask(|fleet| async move { fleet.stop(&id, order(false)).await });
     let is_told = |refusal: &Refusal| matches!(refusal, Refusal::InTransition { status, .. } if *status == StatusKind::Waking);
@@ -82,7 +84,7 @@ fn a_stop_that_falls_due_does_not_hit_whoever_went_ahead() {
     // Just before `stop_after` is over.
     bench.pass_secs(5 * 60 - 2);
     assert!(bench.is(&web, StatusKind::Paused));
-    bench.fleet().head_start(&web, edge(1)).unwrap();
+    bench.fleet().head_start(&web, edge(1), &mut || ()).unwrap();
     bench.pass_secs(10);
     assert_eq!(bench.power(&web), Power::Running);
     assert_eq!(bench.count(&web, "worker.stopped"), 0);
@@ -100,7 +102,8 @@ fn what_a_person_put_to_sleep_does_not_go_on_for_a_visitor() {
     let id = web.clone();
     bench.ask(|fleet| async move { fleet.pause(&id, order(true)).await }).unwrap();
     bench.pass_until("it sleeps", |bench| bench.is(&web, StatusKind::Paused));
-    assert_eq!(bench.fleet().head_start(&web, edge(1)), None);
+    let mut called = || panic!("nobody calls a worker that does not go on");
+    assert_eq!(bench.fleet().head_start(&web, edge(1), &mut called), None);
     assert_eq!(bench.power(&web), Power::Paused);
 }
 
@@ -108,11 +111,11 @@ fn what_a_person_put_to_sleep_does_not_go_on_for_a_visitor() {
 fn nobody_goes_ahead_to_what_runs_is_stopped_or_unknown() {
     let mut bench = Bench::new(6, vec![global(10)]);
     let web = bench.add("web", true);
-    assert_eq!(bench.fleet().head_start(&web, edge(1)), None, "it runs");
+    assert_eq!(bench.fleet().head_start(&web, edge(1), &mut || ()), None, "it runs");
     bench.pass_secs(6 * 60);
     assert!(bench.is(&web, StatusKind::Stopped), "{}", bench.summary());
-    assert_eq!(bench.fleet().head_start(&web, edge(1)), None, "it is stopped");
-    assert_eq!(bench.fleet().head_start(&super::bench::id("nobody"), edge(1)), None);
+    assert_eq!(bench.fleet().head_start(&web, edge(1), &mut || ()), None, "it is stopped");
+    assert_eq!(bench.fleet().head_start(&super::bench::id("nobody"), edge(1), &mut || ()), None);
 }
 
 #[test]
@@ -120,7 +123,7 @@ fn who_is_killed_before_the_books_know_wakes_it_in_the_next_life() {
     for point in [CrashPoint::BeforeCall("head-start"), CrashPoint::AfterCall("head-start")] {
         let (mut bench, web) = asleep(7);
         *bench.fate.at.lock().unwrap() = Some(point);
-        assert_eq!(bench.fleet().head_start(&web, edge(1)), None);
+        assert_eq!(bench.fleet().head_start(&web, edge(1), &mut || ()), None);
         assert!(bench.is_dead());
         bench.restart(false);
         bench.pass_until("it runs by the book", |bench| bench.is(&web, StatusKind::Running));

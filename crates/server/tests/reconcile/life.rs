@@ -242,7 +242,7 @@ impl Life {
         let is_open = self.subjects[index].connected_since.is_some();
         if !is_open && self.dice.one_in(2) {
             // As a door does it that may: before the edge is told, and whatever becomes of that.
-            let _ = fleet.head_start(&id, edge(1));
+            let _ = fleet.head_start(&id, edge(1), &mut || ());
         }
         let told =
             self.bench.run(async move { fleet.connections(&id, edge(u64::from(!is_open))).await.is_ok() });
