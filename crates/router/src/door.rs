@@ -5,7 +5,7 @@ mod robots;
 mod ways;
 
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -51,6 +51,10 @@ pub struct Door {
     robots: watch::Sender<Robots>,
     /// Until when a worker that has not answered yet may be called again, in microseconds; 0: it has answered.
     replay_until: AtomicI64,
+    /// Grows with every run of the worker.
+    run: AtomicU64,
+    /// How often in this run somebody was let through to a worker that hung up on them without a word.
+    fooled: AtomicU32,
     /// In microseconds; 0: never.
     connection_idle: AtomicU64,
     /// How many of its site come up at once.
@@ -201,6 +205,8 @@ impl Door {
             held: AtomicUsize::new(0),
             robots: watch::Sender::new(Robots::default()),
             replay_until: AtomicI64::new(0),
+            run: AtomicU64::new(0),
+            fooled: AtomicU32::new(0),
             connection_idle: AtomicU64::new(0),
             budget: Mutex::new(budget),
             ways: Ways::default(),
@@ -366,6 +372,21 @@ impl Door {
         self.router.upgrade().is_none_or(|router| router.is_valid())
     }
 
+    /// A number of the worker's present run.
+    pub(crate) fn run(&self) -> u64 {
+        self.run.load(Ordering::Relaxed)
+    }
+
+    /// It picked up and hung up without a word, after it had been found to answer.
+    pub(crate) fn was_fooled(&self) {
+        self.fooled.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How often that happened in this run.
+    pub(crate) fn fooled(&self) -> u32 {
+        self.fooled.load(Ordering::Relaxed)
+    }
+
     /// The worker has said something in this run.
     pub(crate) fn has_answered(&self) {
         self.replay_until.store(0, Ordering::Relaxed);
@@ -412,6 +433,8 @@ impl Door {
         {
             let until = router.now() + REPLAY_FOR;
             self.replay_until.store(until.as_micros(), Ordering::Relaxed);
+            self.fooled.store(0, Ordering::Relaxed);
+            self.run.fetch_add(1, Ordering::Relaxed);
         }
         if let Some(flow) = decided.flow {
             self.change_flow(flow);

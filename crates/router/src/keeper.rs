@@ -15,6 +15,7 @@ use tokio::sync::{AcquireError, OwnedSemaphorePermit};
 use crate::door::Door;
 use crate::gate::Step;
 use crate::prove;
+use crate::route::Target;
 use crate::router::Inside;
 
 /// A place in the row of those who come up.
@@ -100,11 +101,7 @@ pub(crate) async fn keep(router: Arc<Inside>, door: Arc<Door>) {
             Step::Rest => return,
             Step::Tell { count, cause } => tell(&router, &door, count, cause).await,
             Step::Wake => wake(&router, &door).await,
-            Step::Prove(targets) => {
-                let answered = prove::all(&door, &targets).await;
-                let decided = door.lock().gate.proved(&answered, router.now());
-                door.apply(decided);
-            }
+            Step::Prove(targets) => prove(&router, &door, &targets).await,
             Step::Wait { until, is_awake } => {
                 let sleeping = async {
                     match watch.as_mut().filter(|_| is_awake) {
@@ -170,6 +167,16 @@ async fn tell(router: &Arc<Inside>, door: &Arc<Door>, count: u64, cause: EdgeCau
         door.set_connection_idle(standing.connection_idle);
     }
     let decided = door.lock().gate.told(cause, answer, router.now());
+    door.apply(decided);
+}
+
+async fn prove(router: &Arc<Inside>, door: &Arc<Door>, targets: &[Target]) {
+    let answered = prove::all(door, targets).await;
+    if answered.iter().any(|target| target.ready.is_some()) {
+        // It has said so itself: from here on a close is its answer.
+        door.has_answered();
+    }
+    let decided = door.lock().gate.proved(&answered, router.now());
     door.apply(decided);
 }
 

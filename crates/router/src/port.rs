@@ -1,6 +1,5 @@
 //! A port that leads somewhere, as the pumps see it.
 
-use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::watch;
@@ -31,20 +30,13 @@ pub(crate) enum Leading {
 pub(crate) struct Port {
     pub(crate) id: u64,
     leading: Mutex<(Leads, Leading)>,
-    /// Those who are listened to.
-    pub(crate) held: AtomicUsize,
     /// How far closing it has come, for tasks.
     pub(crate) closing: watch::Sender<Closing>,
 }
 
 impl Port {
     pub(crate) fn new(id: u64, leads: Leads, leading: Leading) -> Self {
-        Self {
-            id,
-            leading: Mutex::new((leads, leading)),
-            held: AtomicUsize::new(0),
-            closing: watch::Sender::new(Closing::Open),
-        }
+        Self { id, leading: Mutex::new((leads, leading)), closing: watch::Sender::new(Closing::Open) }
     }
 
     pub(crate) fn leading(&self) -> Leading {

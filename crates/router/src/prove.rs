@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::time::Instant;
 
 use crate::door::{Dial, Door};
 use crate::route::{Ready, Target};
@@ -17,7 +18,10 @@ const WITHIN: Duration = Duration::from_secs(1);
 
 /// How long a connection has to stand. A forwarder on the same machine notices within a millisecond that nobody
 /// listens behind it; it is asked once in each run of a worker.
-const STANDS_FOR: Duration = Duration::from_millis(5);
+const STANDS_FOR: Duration = Duration::from_millis(10);
+
+/// And how long at most.
+const STANDS_FOR_AT_MOST: Duration = Duration::from_secs(1);
 
 /// Tries to reach all of them at once; those that answer.
 pub(crate) async fn all(door: &Door, targets: &[Target]) -> Vec<Target> {
@@ -37,15 +41,24 @@ async fn one(door: &Door, target: &Target) -> bool {
         let Some(dial) = door.find(ready.place).await else { return false };
         return matches!(tokio::time::timeout(WITHIN, asks(&dial, ready)).await, Ok(Some(true)));
     }
+    let began_at = Instant::now();
     let Ok(Ok(stream)) = tokio::time::timeout(WITHIN, TcpStream::connect(dial.address)).await else {
         return false;
     };
     let mut byte = [0];
-    match tokio::time::timeout(STANDS_FOR, stream.peek(&mut byte)).await {
+    let stands_for = stands_for(began_at.elapsed(), door.fooled());
+    match tokio::time::timeout(stands_for, stream.peek(&mut byte)).await {
         // It says nothing and stays, or it speaks first.
         Err(_) | Ok(Ok(1..)) => dial.stands(),
         Ok(Ok(0) | Err(_)) => false,
     }
+}
+
+/// How long a connection has to stand to a worker that took so long to pick up, and has hung up on so many who were let
+/// through: what is far away notices later, and who hangs up later is watched for longer.
+fn stands_for(connect: Duration, fooled: u32) -> Duration {
+    let by_experience = STANDS_FOR.saturating_mul(1 << fooled.min(7));
+    by_experience.max(connect * 3).min(STANDS_FOR_AT_MOST)
 }
 
 /// Whether a GET is answered with success.
@@ -62,4 +75,18 @@ async fn asks(dial: &Dial, ready: &Ready) -> Option<bool> {
     let mut line = [0; 12];
     stream.read_exact(&mut line).await.ok()?;
     Some(line.starts_with(b"HTTP/1.") && line[8] == b' ' && matches!(line[9], b'2' | b'3'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_far_away_or_has_fooled_us_is_watched_for_longer() {
+        let ms = Duration::from_millis;
+        assert_eq!(stands_for(ms(0), 0), ms(10));
+        assert_eq!(stands_for(ms(80), 0), ms(240), "it may take as long to hear of an end");
+        assert_eq!(stands_for(ms(0), 2), ms(40));
+        assert_eq!(stands_for(ms(900), 40), STANDS_FOR_AT_MOST);
+    }
 }

@@ -211,6 +211,10 @@ impl Pump {
                 self.go_on(slot);
             }
             Phase::Flowing => self.go_on(slot),
+            // A frozen worker would never answer the end of somebody who is gone, and they would keep their place.
+            Phase::Silent if side == Side::Client && flags.intersects(EventFlags::HUP | EventFlags::ERR) => {
+                self.close(slot);
+            }
             Phase::Silent => self.stir(slot, side),
         }
     }
@@ -285,7 +289,7 @@ impl Pump {
         let visitor = Visitor {
             from: conn.from,
             target: conn.lane.route.target.clone(),
-            may_wake: standing == Standing::MayWake,
+            may_wake: conn.may_wake || standing == Standing::MayWake,
             // All in all, however often it has to be called.
             wait_for: conn.lane.route.rules.wait_for.saturating_sub(self.now.since(conn.asked_at)),
             who,

@@ -1,17 +1,45 @@
 //! How many connections a machine takes, and who gets the last places.
 //!
 //! Below the mark everybody is let in. Above it a worker gets no more than its share of all places: one worker's
-//! visitors, however many, do not keep out those of the others.
+//! visitors, however many, do not keep out those of the others. At a port that leads to many workers nobody knows yet
+//! whose visitor somebody is, so there it is the share of those who come from the same place.
 
+use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use crate::queue::Source;
+use crate::router::lock;
 
 /// The places of all pumps together.
 #[derive(Debug)]
 pub(crate) struct Room {
     places: usize,
     taken: AtomicUsize,
-    /// Workers that have at least one.
+    /// Workers, and places that visitors come from, that have at least one.
     workers: AtomicUsize,
+}
+
+/// How many each source has at the ports where people are listened to first.
+#[derive(Debug, Default)]
+pub(crate) struct Sources(Mutex<HashMap<Source, Arc<AtomicUsize>>>);
+
+impl Sources {
+    pub(crate) fn of(&self, from: IpAddr) -> Arc<AtomicUsize> {
+        Arc::clone(lock(&self.0).entry(Source::of(from)).or_default())
+    }
+
+    /// One of them has given its place back.
+    pub(crate) fn left(&self, from: IpAddr) {
+        // Whoever is about to take a place has a handle on the count: it is kept until nobody does.
+        let is_over =
+            |held: &Arc<AtomicUsize>| Arc::strong_count(held) == 1 && held.load(Ordering::Acquire) == 0;
+        let sources = &mut *lock(&self.0);
+        if sources.get(&Source::of(from)).is_some_and(is_over) {
+            sources.remove(&Source::of(from));
+        }
+    }
 }
 
 /// From where on the share counts: the last sixteenth is for those who have little.

@@ -26,7 +26,7 @@ use crate::keeper;
 use crate::listener::{Leads, Listener};
 use crate::port::{Lane, Leading, Port};
 use crate::pump::{Adopted, Common, Letter, Mailbox, Pump, With};
-use crate::room::Room;
+use crate::room::{Room, Sources};
 use crate::route::{Route, Site};
 use crate::tally::Counts;
 use crate::tls;
@@ -110,6 +110,8 @@ pub(crate) struct Inside {
     turns: AtomicUsize,
     /// Doors that the housekeeper has to look at.
     listed: Mutex<Vec<Arc<Door>>>,
+    /// Where those come from who are listened to.
+    sources: Sources,
 }
 
 impl fmt::Debug for Inside {
@@ -211,6 +213,7 @@ impl Router {
             ports: AtomicU64::new(1),
             turns: AtomicUsize::new(0),
             listed: Mutex::default(),
+            sources: Sources::default(),
         });
         for (number, mailbox) in inside.pumps.iter().enumerate() {
             let common = Common {
@@ -270,11 +273,11 @@ impl Router {
 
     /// Has a pump carry bytes between two who have found each other, and waits until all is over.
     pub(crate) async fn join(&self, joined: Joined, route: &Route) {
-        let Joined { client, said, worker, heard, from, port, pass } = joined;
+        let Joined { client, said, worker, heard, from, port, pass, may_wake } = joined;
         let (Ok(client), Ok(worker)) = (client.into_std(), worker.into_std()) else { return };
         let (back, over) = oneshot::channel();
         let lane = Arc::new(self.lane(route));
-        let with = Some(With { worker: worker.into(), heard, pass });
+        let with = Some(With { worker: worker.into(), heard, pass, may_wake });
         self.hand_to_pump(Adopted { client: client.into(), said, from, lane, port, back, with });
         // Nothing is ever sent: it is dropped at the end.
         let _ = over.await;
@@ -324,9 +327,14 @@ impl Router {
         self.0.all_doors().iter().map(|door| (door.worker().clone(), door.counts())).collect()
     }
 
+    /// How many connections are open.
+    pub fn taken(&self) -> usize {
+        self.0.room.taken()
+    }
+
     /// Waits until every connection has ended and the control plane knows.
     pub async fn finish(&self) {
-        while self.0.room.taken() > 0 {
+        while self.taken() > 0 {
             tokio::time::sleep(LOOK_EVERY).await;
         }
         self.0.tasks.close();
@@ -371,7 +379,10 @@ impl Inside {
 
     /// Listens to somebody whose words say where they want to go.
     pub(crate) fn listen_to(self: &Arc<Self>, port: &Arc<Port>, leads: Leads, client: OwnedFd, from: IpAddr) {
-        if !self.room.take(&port.held) {
+        let held = self.sources.of(from);
+        if !self.room.take(&held) {
+            drop(held);
+            self.sources.left(from);
             return refuse(&leads, &client);
         }
         let (router, port) = (Router(Arc::clone(self)), Arc::clone(port));
@@ -383,7 +394,9 @@ impl Inside {
                     _ = closing.wait_for(|closing| *closing == Closing::Cut) => {}
                 }
             }
-            router.0.room.give_back(&port.held);
+            router.0.room.give_back(&held);
+            drop(held);
+            router.0.sources.left(from);
         };
         self.chores.spawn_on(listening, &self.handle);
     }
@@ -458,6 +471,8 @@ pub(crate) struct Joined {
     pub(crate) from: IpAddr,
     pub(crate) port: u64,
     pub(crate) pass: Pass,
+    /// Whether the client may wake the worker.
+    pub(crate) may_wake: bool,
 }
 
 async fn serve(router: &Router, leads: Leads, client: TcpStream, from: IpAddr, port: &Arc<Port>) {

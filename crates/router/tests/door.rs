@@ -4,6 +4,7 @@
 
 mod door {
     mod budget;
+    mod hangs;
     mod http;
     pub(crate) mod plane;
     mod ways;

@@ -33,6 +33,9 @@ const PAGE_AFTER: Duration = Duration::from_millis(700);
 /// How large a body may be to be kept, so that it can be said again to a worker that hung up without a word.
 const REPLAY_AT_MOST: u64 = 64 << 10;
 
+/// How often a request is repeated to a worker that hangs up without a word while it comes up.
+const REPEATS_AT_MOST: u32 = 3;
+
 /// How long such a body may take to arrive.
 const SAID_WITHIN: Duration = Duration::from_secs(10);
 
@@ -219,6 +222,7 @@ async fn ask(
     let is_unproven = visit.door.may_be_called_again();
     let mut saying = Some(said(body, is_unproven).await?);
     let may_repeat = head::is_idempotent(&parts.method) && matches!(saying, Some(Saying::Whole(_)));
+    let mut repeats = 0;
     loop {
         visit.be_present().await.map_err(Failed::Turned)?;
         let target = visit.door.known(visit.route.target.place);
@@ -262,14 +266,19 @@ async fn ask(
         };
         match unanswered {
             Unanswered::Garbage(error) => return Err(Failed::Garbage(error.to_string())),
-            Unanswered::HungUp { was_sent } => {
+            Unanswered::HungUp { was_sent, was_reset } => {
                 let may_again = saying.is_some() && Instant::now() < deadline;
                 // A connection that was left over had perhaps ended already; what was never sent was never heard.
                 let was_stale = is_reused && (may_repeat || !was_sent);
                 if may_again && was_stale {
                     continue;
                 }
-                if may_again && visit.door.may_be_called_again() {
+                // What may have been heard is said again only where that does no harm, and what was not heard whole; but
+                // not time after time.
+                let may_say_again = (may_repeat || was_reset) && repeats < REPEATS_AT_MOST;
+                if may_again && (!was_sent || may_say_again) && visit.door.may_be_called_again() {
+                    repeats += u32::from(was_sent);
+                    visit.door.was_fooled();
                     let left = deadline.saturating_duration_since(Instant::now());
                     visit.enter_again(left).await.map_err(Failed::Turned)?;
                     continue;

@@ -25,9 +25,10 @@ impl Joining {
         let (Some((client, said)), Some((worker, heard))) = (client, parts::<TcpStream>(worker)) else {
             return;
         };
-        let (route, from) = (self.visit.route.clone(), self.visit.from);
+        let (route, from, may_wake) = (self.visit.route.clone(), self.visit.from, self.visit.may_wake);
         let Some(pass) = self.visit.into_pass() else { return };
-        router.join(crate::router::Joined { client, said, worker, heard, from, port, pass }, &route).await;
+        let joined = crate::router::Joined { client, said, worker, heard, from, port, pass, may_wake };
+        router.join(joined, &route).await;
     }
 }
 

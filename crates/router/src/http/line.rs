@@ -1,5 +1,7 @@
 //! Connections to workers.
 
+use std::error::Error as _;
+use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -30,7 +32,11 @@ pub(super) struct Line {
 #[derive(Debug)]
 pub(super) enum Unanswered {
     /// The worker hung up. Whether it has heard the request is not known, unless it is said that it has not.
-    HungUp { was_sent: bool },
+    HungUp {
+        was_sent: bool,
+        /// It closed over something that it had not read, or was not there any more to read it.
+        was_reset: bool,
+    },
     /// It said something that is no HTTP.
     Garbage(hyper::Error),
 }
@@ -69,9 +75,15 @@ impl Line {
                 if error.is_parse() {
                     Err(Unanswered::Garbage(error))
                 } else {
-                    Err(Unanswered::HungUp { was_sent })
+                    Err(Unanswered::HungUp { was_sent, was_reset: is_reset(&error) })
                 }
             }
         }
     }
+}
+
+/// Whether the kernel said so, and not the worker with an end.
+fn is_reset(error: &hyper::Error) -> bool {
+    let io = error.source().and_then(|source| source.downcast_ref::<io::Error>());
+    io.is_some_and(|io| matches!(io.kind(), io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe))
 }

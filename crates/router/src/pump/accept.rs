@@ -10,7 +10,7 @@ use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, acceptfrom_with, connect, socket_with, sockopt};
 
-use super::conn::{Came, Conn, Phase, Watch};
+use super::conn::{Came, Conn, Phase, SAID_AGAIN_AT_MOST, Watch};
 use super::slots::Token;
 use super::way::Way;
 use super::{Adopted, Pump, With};
@@ -122,11 +122,12 @@ impl Pump {
         let mut conn = self.stranger(port, lane, client, from);
         conn.up = Way::of_somebody_who_said(said, &mut self.kit);
         conn.came = Came::FromTask(Some(back));
-        let Some(With { worker, heard, pass }) = with else {
+        let Some(With { worker, heard, pass, may_wake }) = with else {
             let slot = self.conns.put(conn);
             return self.arrive(slot);
         };
         conn.down = Way::of_somebody_who_said(heard, &mut self.kit);
+        conn.may_wake = may_wake;
         conn.worker = Some(worker);
         conn.phase = Phase::Flowing;
         let is_cut = pass.is_cut();
@@ -146,6 +147,7 @@ impl Pump {
             phase: Phase::Waiting(None),
             admitted: None,
             from,
+            may_wake: false,
             port,
             lane,
             client,
@@ -154,6 +156,9 @@ impl Pump {
             up: Way::of_a_stranger(),
             down: Way::default(),
             sent: None,
+            run: 0,
+            said_again: 0,
+            said_in: None,
             came_at: self.now,
             asked_at: self.now,
             last_byte_at: self.now,
@@ -168,6 +173,11 @@ impl Pump {
     /// Calls the worker for somebody who has passed, unless that has been done, and begins to move bytes.
     pub(super) fn dial(&mut self, slot: u32, called: Option<Result<Called, NotCalled>>) {
         let Some(conn) = self.conns.get_mut(slot) else { return };
+        conn.run = conn.lane.door.run();
+        if conn.said_in.is_some_and(|said_in| said_in != conn.run) {
+            // What ended a run is not said to the next: one message must not end them all.
+            return self.close(slot);
+        }
         let called = called.unwrap_or_else(|| call(&conn.lane.door, conn.lane.route.target.place));
         let Called { worker, run } = match called {
             Ok(called) => called,
@@ -190,10 +200,24 @@ impl Pump {
     pub(super) fn call_again(&mut self, slot: u32) {
         let now = self.now;
         let Some(conn) = self.conns.get_mut(slot) else { return };
+        if let Some(Admitted::Robot(_)) = conn.admitted {
+            // The worker may be elsewhere by now; but nobody waits for one on a robot's account.
+            conn.said_again += 1;
+            if conn.said_again > SAID_AGAIN_AT_MOST {
+                return self.turn_away(slot, Turned::Late { waited_for: Duration::ZERO });
+            }
+        }
+        if conn.phase == Phase::Flowing {
+            conn.lane.door.was_fooled();
+        }
         conn.worker = None;
         conn.dialled = None;
         conn.worker_watch = Watch::Nothing;
         let sent = conn.sent.take().unwrap_or_default();
+        if !sent.is_empty() {
+            conn.said_again += 1;
+            conn.said_in = Some(conn.run);
+        }
         conn.up.replay(sent, &mut self.kit);
         conn.down.begin_anew(&mut self.kit);
         conn.lane.door.doubt(&conn.lane.route.target);

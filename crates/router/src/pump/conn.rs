@@ -21,6 +21,10 @@ use crate::turned::Turned;
 /// said again.
 const REPLAY_AT_MOST: usize = 64 << 10;
 
+/// How often at most something is said again of which a part may have been heard. A worker that takes bytes and hangs up,
+/// time after time, is not one that is still coming up.
+pub(super) const SAID_AGAIN_AT_MOST: u32 = 3;
+
 /// Which of the two sockets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
@@ -67,6 +71,8 @@ pub(super) struct Conn {
     /// That it was let through. Not while it waits and counts at the gate, and not when it has fallen silent.
     pub(super) admitted: Option<Admitted>,
     pub(super) from: IpAddr,
+    /// It has shown that it may wake the worker, by more than where it comes from.
+    pub(super) may_wake: bool,
     /// By which port it came.
     pub(super) port: u64,
     pub(super) lane: Arc<Lane>,
@@ -80,6 +86,12 @@ pub(super) struct Conn {
     pub(super) down: Way,
     /// What was sent to a worker that has not answered yet in its present run.
     pub(super) sent: Option<Vec<u8>>,
+    /// The run that was called last, and how often it was called again for something that may have been heard, or for a
+    /// robot.
+    pub(super) run: u64,
+    pub(super) said_again: u32,
+    /// The run that may have heard something.
+    pub(super) said_in: Option<u64>,
     pub(super) came_at: Timestamp,
     /// Since when it wants the worker: since it came, or since it is silent no more.
     pub(super) asked_at: Timestamp,
@@ -200,7 +212,14 @@ impl Conn {
             || down.stopped == Stopped::SourceGone
             || (may_call_again && self.down.has_heard_end());
         if hung_up && may_call_again && self.sent.is_some() {
-            return Went::Dropped;
+            if self.was_not_heard(is_sink_gone || down.stopped == Stopped::SourceGone) {
+                return Went::Dropped;
+            }
+            // It has heard what was said, and its end is its answer.
+            self.sent = None;
+            let terms = Terms { sent: None, is_last: self.up.is_over(), holds_end: false };
+            let worker = self.worker.as_ref().expect("it hung up a moment ago");
+            down.stopped = self.down.run(worker, &self.client, kit, terms).stopped;
         }
         if self.sent.as_ref().is_some_and(|sent| sent.len() > REPLAY_AT_MOST) {
             // Too much to be said again: from here on it is as it is.
@@ -216,6 +235,18 @@ impl Conn {
             return Went::Over;
         }
         if up.stopped == Stopped::HasMore || down.stopped == Stopped::HasMore { Went::Busy } else { Went::On }
+    }
+
+    /// Whether a worker that hung up has perhaps not heard what was sent. Whoever reads everything and closes says so
+    /// with an end; whoever closes over something unread, or before it came, has the kernel say so with a reset, which
+    /// may be noticed only after the end.
+    fn was_not_heard(&self, was_reset: bool) -> bool {
+        let Some(sent) = &self.sent else { return false };
+        let is_reset = || {
+            let worker = self.worker.as_ref();
+            worker.is_some_and(|worker| matches!(sockopt::socket_error(worker), Ok(Err(_))))
+        };
+        sent.is_empty() || (self.said_again < SAID_AGAIN_AT_MOST && (was_reset || is_reset()))
     }
 
     /// Whether a direction carries so much that its source is not watched.

@@ -62,6 +62,8 @@ pub(crate) struct With {
     pub(crate) heard: Vec<u8>,
     /// That the client counts.
     pub(crate) pass: Pass,
+    /// Whether it may wake the worker when it has been silent.
+    pub(crate) may_wake: bool,
 }
 
 /// The mailbox of one pump.

@@ -99,3 +99,33 @@ fn a_worker_without_an_answer_is_a_bad_gateway() {
     assert_eq!(heard.status, 502);
     assert!(heard.text().starts_with("drowse: garbage: its answer is no HTTP"), "{}", heard.text());
 }
+
+static DONE: AtomicUsize = AtomicUsize::new(0);
+
+/// It does what it is asked, closes without a word, and says at `/ready` that all is well.
+fn does_and_closes(mut stream: TcpStream) {
+    let mut head = [0; 1024];
+    let read = stream.read(&mut head).unwrap_or(0);
+    if head[..read].starts_with(b"GET /ready ") {
+        let _ = stream.write_all(b"HTTP/1.1 204 Ready\r\n\r\n");
+    } else if read > 0 {
+        DONE.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn what_a_worker_has_done_is_not_asked_for_again() {
+    let bench = Bench::new();
+    let address = program(does_and_closes);
+    let ready = Ready { place: address.into(), path: "/ready".to_owned() };
+    let target = Target { ready: Some(Arc::new(ready)), ..address.into() };
+    let door = shared(&bench, &Rules::default(), &[("bare", address.into()), ("ready", target)]);
+    for (worker, method, times) in [("bare", "POST", 1), ("ready", "POST", 1), ("ready", "GET", 1)] {
+        sleeps(&bench, worker);
+        DONE.store(0, Ordering::SeqCst);
+        let request =
+            format!("{method} /pay HTTP/1.1\r\nHost: {worker}.example.org\r\nContent-Length: 0\r\n\r\n");
+        assert_eq!(ask(&door, &request).status, 502);
+        assert_eq!(DONE.load(Ordering::SeqCst), times, "{method} to {worker}");
+    }
+}
