@@ -21,9 +21,11 @@ mod last_look;
 mod queue;
 mod recover;
 mod signals;
+mod standing;
 mod sweep;
 mod tell;
 mod transition;
+mod words;
 mod work;
 
 use std::sync::atomic::Ordering;
@@ -37,6 +39,7 @@ use drowse_store::{Lane, StoreError};
 pub(crate) use act::JUDGED;
 pub(crate) use effects::Subject;
 pub(crate) use queue::Queue;
+pub(crate) use standing::Board;
 pub(crate) use work::Work;
 
 use crate::clock::Doubt;

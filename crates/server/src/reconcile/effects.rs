@@ -13,6 +13,7 @@ use drowse_core::event::Event;
 use drowse_core::id::{BootId, IntentId, WorkerId};
 use drowse_core::machine::Answer;
 use drowse_core::signal::{DriverKind, Signal};
+use drowse_core::status::{Status, WakeFrom};
 use drowse_core::step;
 use drowse_core::worker::{Power, Worker};
 use drowse_drivers::{Acted, Driver, Error, Hook, Measure, Seen, Stop, Terminate, Wanted};
@@ -268,7 +269,9 @@ impl Shared {
         let is_awake = matches!(event, Event::DriverReady { .. });
         self.answer(job.id, event).await;
         self.awake.remove(job.id);
-        if is_awake && how == "thaw" {
+        // Of a sleep that was taken back on its way nobody was told. What they were told of it, the next check takes
+        // back.
+        if is_awake && matches!(job.subject.worker.status, Status::Waking { from: WakeFrom::Frozen, .. }) {
             self.announce_awake(&job.subject);
         }
     }
