@@ -1,6 +1,6 @@
 //! What stands in a container's warning file is true: what was announced and is off is taken back.
 
-use super::stage::{COMPOSE, SLEEPS, Stage, events};
+use super::stage::{COMPOSE, SLEEPS, Stage, events, json};
 use crate::up::running::until;
 
 /// What stands in a container's warning file. Read from outside: a command in the container would be use of it.
@@ -86,6 +86,7 @@ fn what_a_hook_forbids_is_taken_back_from_the_file() {
     let api = stage.folder.api(&up);
     wait_for_words(&stage, "web", "web will be paused at");
     until("the hook says no", || !events(&api, "worker.hook_vetoed").is_empty());
+    assert!(json(&api, "workers/web")["vetoes"].as_u64() > Some(0), "whoever lists it is told");
     // Nobody is warned again before most of another timeout is over.
     until("that is taken back", || words(&stage, "web").is_none());
 }
