@@ -18,6 +18,7 @@ mod freeze;
 mod hints;
 mod keep_alive;
 mod last_look;
+mod ports;
 mod queue;
 mod recover;
 mod signals;
@@ -38,6 +39,7 @@ use drowse_store::{Lane, StoreError};
 
 pub(crate) use act::JUDGED;
 pub(crate) use effects::Subject;
+pub(crate) use ports::Ports;
 pub(crate) use queue::Queue;
 pub(crate) use standing::Board;
 pub(crate) use work::Work;
