@@ -20,7 +20,7 @@ pub enum Refusal {
     #[error("{} hold(s) keep the worker awake; --force (in the API, force) overrules them", holds.len())]
     Held { holds: Vec<Hold> },
     /// Its policy says that it is never touched, and the request was not forced.
-    #[error("the worker is protected; use force to overrule that")]
+    #[error("the worker is protected; --force (in the API, force) overrules that")]
     Protected,
     /// What put it to sleep may not be undone by this.
     #[error("{}", waits(sleep))]

@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 pub use action::Action;
 pub use baseline::{Baseline, BaselineSource};
 pub use explain::{Explanation, SignalView, explain};
-pub use notice::{Warned, Warning, WarningKind};
+pub use notice::{Announced, Warned, Warning, WarningKind};
 pub use reasons::Reason;
 use sink::Sinking;
 pub use spared::Spared;
@@ -148,6 +148,9 @@ pub struct Verdict {
     /// A warning about `terminate_after` that is due.
     #[serde(default)]
     pub deletion_warning: Option<Warning>,
+    /// What people were told of all that, and is still so.
+    #[serde(default)]
+    pub announced: Announced,
     /// What only an exemption spares it.
     #[serde(default)]
     pub spared: Spared,
@@ -271,6 +274,13 @@ pub fn judge(snapshot: &Snapshot<'_>, policy: &Policy, now: Timestamp) -> Verdic
         deletes_at: sinking.deletion.ends_at,
         stop_warning: sinking.stop.warning.filter(|_| warns_asleep),
         deletion_warning: sinking.deletion.warning.filter(|_| warns_asleep),
+        announced: Announced {
+            idle: sleeps.idle.announced_for,
+            runtime: runtime.announced_for.filter(|_| policy.auto_pause),
+            schedule: sooner(forced.announced_for.filter(|_| policy.auto_pause), sleeps.gentle.announced_for),
+            stop: sinking.stop.announced_for,
+            deletion: sinking.deletion.announced_for,
+        },
         spared: Spared::default(),
         unknown_alert: alert_due_at.is_some_and(|due| due <= now),
         action: Action::None,

@@ -397,6 +397,12 @@ pub trait Driver: Send + Sync + Debug {
         Box::pin(async { Err(Error::Unsupported { what: "tell anybody in a worker" }) })
     }
 
+    /// Takes away what was left there by the last [`Driver::tell`], without a word to anybody. That nothing is there is
+    /// already true.
+    fn take_back<'a>(&'a self, _worker: &'a WorkerId, _within: Duration) -> Answer<'a, ()> {
+        Box::pin(async { Err(Error::Unsupported { what: "tell anybody in a worker" }) })
+    }
+
     /// Where a port of a worker is found in its present run. Whoever has an address that never changes need not be
     /// asked.
     ///

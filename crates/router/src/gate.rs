@@ -286,8 +286,10 @@ impl<W> Gate<W> {
     /// What is to be done now, and who has waited for too long.
     pub(crate) fn next(&mut self, now: Timestamp) -> (Step, Decided<W>) {
         let mut decided = Decided::default();
+        // Whoever waits at a worker that is awake waits for its answer.
+        let is_up = matches!(self.state, State::Awake);
         for late in self.queue.expire(now) {
-            decided.turned.push((late.who, Turned::Late { waited_for: late.wait_for }));
+            decided.turned.push((late.who, Turned::Late { waited_for: late.wait_for, is_up }));
         }
         if !decided.turned.is_empty() {
             self.note_empty(EdgeCause::Left, now);

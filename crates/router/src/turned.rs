@@ -22,10 +22,12 @@ pub enum Turned {
         message: String,
     },
     /// It did not answer in time.
-    #[error("it did not answer within {} s", waited_for.as_secs())]
+    #[error("{}", late(*waited_for, *is_up))]
     Late {
         /// How long they waited.
         waited_for: Duration,
+        /// It runs, as far as anybody knows, and has not answered in this run; else it is still on its way.
+        is_up: bool,
     },
     /// Too many wait for this worker.
     #[error("too many wait for it already")]
@@ -52,6 +54,16 @@ impl Turned {
             Self::QueueFull | Self::HostFull | Self::Ending => Some(Duration::from_secs(1)),
             Self::DidNotComeUp { .. } | Self::Late { .. } => Some(Duration::from_secs(5)),
         }
+    }
+}
+
+/// For whoever has to know whether to wait or to look into the worker.
+fn late(waited_for: Duration, is_up: bool) -> String {
+    let seconds = waited_for.as_secs();
+    if is_up {
+        format!("it runs, but was not ready to answer within {seconds} s: does anything listen at its port?")
+    } else {
+        format!("it is still coming up after {seconds} s")
     }
 }
 

@@ -10,7 +10,7 @@ use drowse_core::id::WorkerId;
 use drowse_core::policy::exemption::Exempt;
 use drowse_core::reason::IdlePolicy;
 use drowse_core::signal::{Need, Reading, Signal, UnknownCause};
-use drowse_core::verdict::{Explanation, Snapshot, Verdict, explain, judge};
+use drowse_core::verdict::{Explanation, Snapshot, Verdict, WarningKind, explain, judge};
 use drowse_core::worker::Worker;
 use drowse_store::{Arrival, Checked, ConnectionCount, RouterSession, StoreError, View, WorkerRecord};
 use drowse_wire::v1;
@@ -106,6 +106,11 @@ impl Picture {
             sessions: if is_routed { view.router_sessions()? } else { Vec::new() },
             record,
         };
+        // Between checks nobody counts the fleet: who was told of a deletion is to be deleted.
+        picture.can_scale_down = picture
+            .checked
+            .idle_warned
+            .is_some_and(|warned| warned.kind == WarningKind::ScaleDown && !warned.is_fyi);
         picture.checked_before = picture.checked.evidence.last_check_at;
         picture.take_arrivals(now);
         Ok(picture)

@@ -18,12 +18,15 @@ mod freeze;
 mod hints;
 mod keep_alive;
 mod last_look;
+mod ports;
 mod queue;
 mod recover;
 mod signals;
+mod standing;
 mod sweep;
 mod tell;
 mod transition;
+mod words;
 mod work;
 
 use std::sync::atomic::Ordering;
@@ -36,7 +39,9 @@ use drowse_store::{Lane, StoreError};
 
 pub(crate) use act::JUDGED;
 pub(crate) use effects::Subject;
+pub(crate) use ports::Ports;
 pub(crate) use queue::Queue;
+pub(crate) use standing::Board;
 pub(crate) use work::Work;
 
 use crate::clock::Doubt;

@@ -23,7 +23,7 @@ use crate::meters::Meters;
 use crate::metrics::Metrics;
 use crate::notices::Notices;
 use crate::policies::{FileLayers, Policies};
-use crate::reconcile::{Queue, STALLED, Work};
+use crate::reconcile::{Board, Ports, Queue, STALLED, Work};
 use crate::tasks::Tasks;
 use crate::untold::Untold;
 
@@ -82,6 +82,10 @@ pub(crate) struct Shared {
     pub(crate) awake: Awake,
     /// Who is being acted on just now.
     pub(crate) work: Work,
+    /// What people in front of containers were told.
+    pub(crate) board: Board,
+    /// Whose port has not answered since it was started.
+    pub(crate) unanswered: Ports,
     /// What counters showed before.
     pub(crate) meters: Meters,
     /// Workers that are unknown, for the brake.
@@ -138,6 +142,8 @@ impl Shared {
             asked: Asked::default(),
             awake: Awake::default(),
             work: Work::default(),
+            board: Board::default(),
+            unanswered: Ports::default(),
             meters: Meters::default(),
             gone: Gone::new(&brake),
             scaled_down: Mutex::default(),

@@ -10,6 +10,7 @@ mod reconcile {
     mod holds;
     mod idle;
     mod journal;
+    mod last_look;
     mod law;
     mod life;
     mod never_fought;

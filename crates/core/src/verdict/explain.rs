@@ -14,7 +14,7 @@ use crate::clock::Timestamp;
 use crate::hold::Hold;
 use crate::policy::{Key, Policy, Provenance, Value};
 use crate::reason::{IdlePolicy, PauseReason};
-use crate::signal::{Measured, Need, PerSignal, Reading, Signal};
+use crate::signal::{Measured, Need, PerSignal, Reading, Signal, UnknownCause};
 use crate::units::{Human, Rough, rough_size};
 use crate::worker::Worker;
 
@@ -331,11 +331,16 @@ fn change(reason: Reason, signals: &[SignalView], verdict: &Verdict, now: Timest
     match reason {
         Reason::RecentActivity { signal } => Some(format!("{signal} becomes quiet")),
         Reason::UnknownSignal { signal } => {
-            let help =
+            let cause =
                 signals.iter().find(|view| view.signal == signal).and_then(|view| match view.reading {
-                    Reading::Unknown { cause } => cause.help_for(&[signal]),
+                    Reading::Unknown { cause } => Some(cause),
                     Reading::Active { .. } | Reading::Quiet => None,
                 });
+            // Nothing is wrong with it, and nobody has to do anything.
+            if cause == Some(UnknownCause::FirstSample) {
+                return Some(format!("{signal} is read a second time, at the next check"));
+            }
+            let help = cause.and_then(|cause| cause.help_for(&[signal]));
             let help = help.map(|help| format!(": {help}")).unwrap_or_default();
             Some(format!("{signal} can be read again (or its policy no longer requires it){help}"))
         }
@@ -344,10 +349,10 @@ fn change(reason: Reason, signals: &[SignalView], verdict: &Verdict, now: Timest
             let left = verdict.idle_timeout.unwrap_or_default().saturating_sub(verdict.idle_for);
             Some(format!("it stays idle for another {}", Rough(left)))
         }
-        Reason::WindowNotFull => Some(format!(
-            "it is quiet in {} more checks",
-            verdict.window.saturating_sub(verdict.streak.count)
-        )),
+        Reason::WindowNotFull => Some(match verdict.window.saturating_sub(verdict.streak.count) {
+            1 => "it is quiet in one more check".to_string(),
+            missing => format!("it is quiet in {missing} more checks"),
+        }),
         Reason::IdleTimeoutNever => Some("idle_timeout is set".to_string()),
         Reason::ObserveMode => Some("auto_pause is true in every layer".to_string()),
         Reason::InSnoozePeriod => {

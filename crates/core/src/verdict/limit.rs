@@ -20,6 +20,8 @@ pub(super) struct Limit {
     pub(super) warning: Option<Warning>,
     /// When the next one is due.
     pub(super) next_warning_at: Option<Timestamp>,
+    /// For when it stands announced.
+    pub(super) announced_for: Option<Timestamp>,
     /// It would have acted at that time, which is over, but for an exemption.
     pub(super) spared_at: Option<Timestamp>,
 }
@@ -60,12 +62,24 @@ pub(super) fn max_runtime(snapshot: &Snapshot<'_>, policy: &Policy, now: Timesta
         let plan = announce(deadline, false).plan(now, now);
         // In observe mode nobody is warned, so there is no notice to wait for.
         let ends_at = if policy.auto_pause { plan.happens_at } else { deadline };
-        Limit { ends_at: Some(ends_at), warning: plan.due, next_warning_at: plan.next_at, spared_at: None }
+        Limit {
+            ends_at: Some(ends_at),
+            warning: plan.due,
+            next_warning_at: plan.next_at,
+            announced_for: plan.announced_for,
+            spared_at: None,
+        }
     };
     let spared_at = (now >= extended).then_some(extended);
     let fyi = || {
         let plan = announce(extended, true).plan(now, now);
-        Limit { ends_at: None, warning: plan.due, next_warning_at: plan.next_at, spared_at }
+        Limit {
+            ends_at: None,
+            warning: plan.due,
+            next_warning_at: plan.next_at,
+            announced_for: plan.announced_for,
+            spared_at,
+        }
     };
     match snapshot.exempt.max_runtime {
         None => real(extended),
@@ -82,6 +96,7 @@ pub(super) fn max_runtime(snapshot: &Snapshot<'_>, policy: &Policy, now: Timesta
             Limit {
                 warning: fyi.warning,
                 next_warning_at: sooner(limit.next_warning_at, fyi.next_warning_at),
+                announced_for: limit.announced_for.or(fyi.announced_for),
                 ..limit
             }
         }
@@ -164,6 +179,7 @@ pub(super) fn forced_schedule(snapshot: &Snapshot<'_>, policy: &Policy, now: Tim
             ends_at: Some(ends_at),
             warning: plan.due,
             next_warning_at: plan.next_at,
+            announced_for: plan.announced_for,
             spared_at: None,
         };
         (ends_at.max(now), limit)

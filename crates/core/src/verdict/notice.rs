@@ -87,6 +87,36 @@ impl Warned {
     }
 }
 
+/// What people were told and what is still so, by what it was about.
+///
+/// Each is the time of what was announced. `None`: nobody was told, or it is off, or later than they were told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Announced {
+    /// A sleep for idleness, or a deletion because the fleet is larger than it need be.
+    pub idle: Option<Timestamp>,
+    /// A stop by `max_runtime`.
+    pub runtime: Option<Timestamp>,
+    /// A stop by its schedule.
+    pub schedule: Option<Timestamp>,
+    /// A stop by `stop_after`.
+    pub stop: Option<Timestamp>,
+    /// A deletion by `terminate_after`.
+    pub deletion: Option<Timestamp>,
+}
+
+impl Announced {
+    /// For when something of this kind is announced.
+    pub const fn of(&self, kind: WarningKind) -> Option<Timestamp> {
+        match kind {
+            WarningKind::Idle | WarningKind::ScaleDown => self.idle,
+            WarningKind::MaxRuntime => self.runtime,
+            WarningKind::Schedule => self.schedule,
+            WarningKind::StopAfter => self.stop,
+            WarningKind::TerminateAfter => self.deletion,
+        }
+    }
+}
+
 /// Something that will happen, and of which people must be told in time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Announcement<'a> {
@@ -114,6 +144,8 @@ pub(super) struct Plan {
     pub(super) due: Option<Warning>,
     /// When the next one is due.
     pub(super) next_at: Option<Timestamp>,
+    /// For when it stands announced; `None`: nobody was told, or it is off or later than they were told.
+    pub(super) announced_for: Option<Timestamp>,
 }
 
 impl Announcement<'_> {
@@ -179,6 +211,6 @@ impl Announcement<'_> {
             percent,
             is_fyi: self.is_fyi,
         });
-        Plan { happens_at, due, next_at }
+        Plan { happens_at, due, next_at, announced_for: stands.map(|_| happens_at) }
     }
 }

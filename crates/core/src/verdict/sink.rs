@@ -94,6 +94,7 @@ fn announced(
         warning: plan.due,
         // Who has been told of this time is not told again.
         next_warning_at: plan.next_at.filter(|_| warned.is_none_or(|warned| !warned.covers(deadline))),
+        announced_for: plan.announced_for,
         spared_at: None,
     }
 }

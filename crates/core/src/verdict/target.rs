@@ -97,6 +97,8 @@ pub(super) struct Taken {
     pub(super) blocked_by: Option<Blocker>,
     pub(super) warning: Option<Warning>,
     pub(super) next_warning_at: Option<Timestamp>,
+    /// For when it stands announced.
+    pub(super) announced_for: Option<Timestamp>,
 }
 
 /// A schedule repeats every week, give or take a clock change: what has not let go after three never will.
@@ -189,6 +191,7 @@ impl Aim<'_> {
             // Nobody is told of a time while something holds the worker that has no end.
             warning: plan.due.filter(|_| self.used == Use::Quiet && !self.held.is_open_ended),
             next_warning_at: plan.next_at,
+            announced_for: plan.announced_for.filter(|_| !self.held.is_open_ended),
         }
     }
 
@@ -206,13 +209,18 @@ impl Aim<'_> {
 
     /// The exempt are told what would have happened, for information. In earnest they are warned after the
     /// end, which restarts the clock.
-    fn fyi(&self) -> (Option<Warning>, Option<Timestamp>) {
+    fn fyi(&self, taken: Taken) -> Taken {
         let shortened = self.schedule.and_then(|(_, now)| now.idle_timeout);
         let Some(timeout) = self.timeout.with(shortened).filter(|_| self.needs_notice) else {
-            return (None, None);
+            return Taken { warning: None, next_warning_at: None, announced_for: None, ..taken };
         };
         let plan = self.announcement(self.baseline + timeout, timeout, true).plan(self.now, self.now);
-        (plan.due.filter(|_| self.used == Use::Quiet), plan.next_at)
+        Taken {
+            warning: plan.due.filter(|_| self.used == Use::Quiet),
+            next_warning_at: plan.next_at,
+            announced_for: plan.announced_for,
+            ..taken
+        }
     }
 }
 
@@ -277,7 +285,7 @@ impl Sleeps {
     fn find(snapshot: &Snapshot<'_>, policy: &Policy, aim: &Aim<'_>, blocker: Option<Blocker>) -> Self {
         let mut idle = if blocker.is_none() { aim.idle() } else { Taken::default() };
         if snapshot.exempt.idle_timeout.is_some() {
-            (idle.warning, idle.next_warning_at) = aim.fyi();
+            idle = aim.fyi(idle);
         }
         let is_spared = snapshot.exempt.idle_timeout == Some(Expiry::Never);
         let gentle = if policy.schedule.is_none() || is_spared {

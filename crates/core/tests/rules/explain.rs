@@ -135,6 +135,17 @@ fn whatever_keeps_it_awake_says_what_would_have_to_change() {
     }
 }
 
+/// Nothing is wrong with what was only read once.
+#[test]
+fn a_first_sample_asks_for_nothing_but_the_next_check() {
+    let mut world = World::process(&[]);
+    world.unknown(Signal::Cpu, UnknownCause::FirstSample, at(0));
+    let verdict = world.check(at(0));
+    let changes = plainly(&world, &verdict).would_have_to_change;
+    assert_eq!(changes[0], "cpu is read a second time, at the next check");
+    assert!(changes.contains(&"it is quiet in one more check".to_owned()), "{changes:?}");
+}
+
 #[test]
 fn every_setting_is_shown_with_the_layer_that_set_it() {
     let layers = [

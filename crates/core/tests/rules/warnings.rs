@@ -252,3 +252,45 @@ fn the_countdown_of_an_active_worker_runs_from_its_activity_and_does_not_move_wi
         assert_eq!(world.look(at(now)).target_pause_at, Some(minute(60)));
     }
 }
+
+/// What people were told stands until it is off or later, whatever has put it off.
+#[test]
+fn what_was_announced_stands_until_it_is_off_or_later() {
+    type Change = (&'static str, fn(&mut World));
+    let changes: [Change; 7] = [
+        ("activity", |world| world.active(Signal::Cpu, minute(51), minute(51))),
+        ("a snooze", |world| world.holds.push(hold(HoldKind::Snooze, minute(51), Some(minute(90))))),
+        ("a lease", |world| world.holds.push(hold(HoldKind::Lease, minute(51), Some(minute(52))))),
+        ("an exemption", |world| world.exemptions.push(exemption(&[From::IdleTimeout], Expiry::Never))),
+        ("a longer timeout", |world| world.set_policy(policy(&[("idle_timeout", "2h")]))),
+        ("protection", |world| world.set_policy(policy(&[("protected", "true")]))),
+        ("observe mode", |world| world.set_policy(policy(&[("auto_pause", "false")]))),
+    ];
+    let warned = || {
+        let mut world = unrouted();
+        world.run(at(0), minute(50), World::quiet);
+        world
+    };
+    for (name, change) in changes {
+        let mut world = warned();
+        assert_eq!(world.look(minute(50)).announced.idle, Some(minute(60)), "{name}");
+        world.quiet(minute(51));
+        change(&mut world);
+        assert_eq!(world.check(minute(51)).announced.idle, None, "{name}");
+    }
+    // A deadline that comes nearer changes nothing of what was said.
+    let mut world = warned();
+    world.set_policy(policy(&[("idle_timeout", "10m")]));
+    assert_eq!(world.quiet_check(minute(51)).announced.idle, Some(minute(60)));
+    // Mere information stands as such, and not as the warning that it is not.
+    let mut world = unrouted();
+    world.exemptions.push(exemption(&[From::IdleTimeout], Expiry::Never));
+    world.run(at(0), minute(50), World::quiet);
+    assert_eq!(world.look(minute(50)).announced.idle, Some(minute(60)));
+    world.exemptions.clear();
+    assert_eq!(world.quiet_check(minute(51)).announced.idle, None);
+    // Nobody was told of anything.
+    let mut world = unrouted();
+    world.run(at(0), minute(40), World::quiet);
+    assert_eq!(world.look(minute(40)).announced, drowse_core::verdict::Announced::default());
+}

@@ -159,6 +159,13 @@ impl Driver for DockerDriver {
         }))
     }
 
+    fn take_back<'a>(&'a self, worker: &'a WorkerId, within: Duration) -> Answer<'a, ()> {
+        Box::pin(bounded(within, async move {
+            let taken = self.within(worker, |root| root.take_away(WARNING_FILE)).await?;
+            taken.map_err(|error| super::not_inside(&error))
+        }))
+    }
+
     fn locate<'a>(&'a self, worker: &'a WorkerId, port: u16, within: Duration) -> Answer<'a, Located> {
         Box::pin(bounded(within, async move { run::locate(&self.inside, &self.entry(worker)?, port).await }))
     }

@@ -92,10 +92,25 @@ impl Root {
         let written = File::from(file).write_all(text.as_bytes());
         let placed = written.and_then(|()| renameat(&folder, &new, &folder, name).map_err(Into::into));
         if placed.is_err() {
-            // Half a warning in a full container helps nobody.
+            // Half a warning in a full container helps nobody, and neither does an old one.
             let _ = unlinkat(&folder, &new, AtFlags::empty());
+            let _ = unlinkat(&folder, name, AtFlags::empty());
         }
         placed
+    }
+
+    /// Takes a file away, if it is there.
+    pub(super) fn take_away(&self, path: &str) -> io::Result<()> {
+        let (folder, name) = path.rsplit_once('/').unwrap_or_default();
+        let folder = match self.open(folder, OFlags::PATH | OFlags::DIRECTORY, Mode::empty()) {
+            Ok(folder) => folder,
+            Err(error) if is_absent(&error) => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        match unlinkat(&folder, name, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Writes a text to every terminal, on lines of its own; how many there were.
@@ -204,5 +219,10 @@ mod tests {
         inside.leave("/run/warning", "three").unwrap();
         assert_eq!(std::fs::read_to_string(&elsewhere).unwrap(), "untouched");
         assert_eq!(std::fs::read_to_string(&at).unwrap(), "three");
+        inside.take_away("/run/warning").unwrap();
+        assert!(!at.exists() && elsewhere.exists());
+        // What is not there is gone already, and so is what is below nothing.
+        inside.take_away("/run/warning").unwrap();
+        inside.take_away("/none/warning").unwrap();
     }
 }

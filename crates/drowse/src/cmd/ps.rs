@@ -84,7 +84,8 @@ pub(super) fn why(worker: &Worker) -> String {
     if worker.status == "terminated" {
         return "-".to_owned();
     }
-    let words: Vec<String> = worker.reasons.iter().filter_map(|reason| word(reason, worker)).collect();
+    let reasons = worker.reasons.iter().filter_map(|reason| word(reason, worker));
+    let words: Vec<String> = reasons.chain(veto(worker)).collect();
     if words.is_empty() { "-".to_owned() } else { words.join(", ") }
 }
 
@@ -118,11 +119,20 @@ fn word(reason: &Reason, worker: &Worker) -> Option<String> {
     Some(word)
 }
 
+/// That its last sleep was vetoed, which looks like a sleep in sight.
+fn veto(worker: &Worker) -> Option<String> {
+    match worker.vetoes {
+        0 => None,
+        1 => Some("vetoed by before_pause".to_owned()),
+        vetoes => Some(format!("vetoed by before_pause {vetoes} times")),
+    }
+}
+
 fn is_or_are(names: &[&str]) -> String {
     format!("{} {}", names.join(" and "), if names.len() == 1 { "is" } else { "are" })
 }
 
-/// When it sleeps.
+/// When it sleeps, and what becomes of it then and after that.
 pub(super) fn sleeps(worker: &Worker, now: Timestamp) -> String {
     let unknown: Vec<&str> = worker
         .reasons
@@ -140,8 +150,19 @@ pub(super) fn sleeps(worker: &Worker, now: Timestamp) -> String {
     }
     match (worker.target_pause_at, worker.target_pause_blocked_by.as_deref()) {
         (Some(at), _) if !worker.auto_pause_enabled => format!("would {}", until(at, now)),
+        (Some(at), _) if worker.target_pause_reason.as_deref() == Some("scale_down") => {
+            format!("deleted {}", until(at, now))
+        }
         (Some(at), _) => until(at, now),
-        (None, Some("not_running") | None) => "-".to_owned(),
+        (None, Some("not_running") | None) => sinks(worker, now),
         (None, Some(blocker)) => format!("never ({})", blocker.replace('_', " ")),
     }
+}
+
+/// What is ahead of one that sleeps.
+pub(super) fn sinks(worker: &Worker, now: Timestamp) -> String {
+    let stop = worker.stops_at.map(|at| format!("stopped {}", until(at, now)));
+    let deletion = worker.deletes_at.map(|at| format!("deleted {}", until(at, now)));
+    let ahead: Vec<String> = stop.into_iter().chain(deletion).collect();
+    if ahead.is_empty() { "-".to_owned() } else { ahead.join(", ") }
 }

@@ -67,6 +67,9 @@ fn text(worker: &Worker, activity: &WorkerActivity, now: Timestamp) -> String {
         if !sleep.message.is_empty() {
             row("in their words", sleep.message.clone());
         }
+        if worker.stops_at.or(worker.deletes_at).is_some() {
+            row("ahead of it", ps::sinks(worker, now));
+        }
     } else {
         row("kept awake by", ps::why(worker));
         row("sleeps", ps::sleeps(worker, now));

@@ -48,6 +48,43 @@ db      paused   (asleep: manual, alice)      -       -              -
     assert_eq!(json_of(&ran.stdout)["workers"][0]["id"], "web");
 }
 
+/// A sleep that is vetoed each time looks like one in sight, and a deletion is no mere sleep.
+#[test]
+fn ps_says_that_a_sleep_was_vetoed_and_that_a_deletion_is_in_sight() {
+    let mut page: Value = serde_json::from_str(&one_page().1).expect("a page");
+    page["at"] = "2026-03-01T10:00:00Z".into();
+    let awake = |id: &str| {
+        let mut worker = page["workers"][0].clone();
+        worker["id"] = id.into();
+        worker["reasons"] = json!([]);
+        worker["target_pause_at"] = "2026-03-01T10:05:00Z".into();
+        worker["target_pause_reason"] = "idle_timeout".into();
+        worker["last_activity_at"] = Value::Null;
+        worker
+    };
+    let (mut vetoed, mut spare) = (awake("vetoed"), awake("spare"));
+    vetoed["vetoes"] = 3.into();
+    spare["target_pause_reason"] = "scale_down".into();
+    let mut asleep = page["workers"][1].clone();
+    asleep["stops_at"] = "2026-03-01T10:01:00Z".into();
+    asleep["deletes_at"] = "2026-03-02T10:00:00Z".into();
+    page["workers"] = json!([vetoed, spare, asleep]);
+    let ran = run(&["ps"], vec![(200, page.to_string())]);
+    assert_eq!(
+        ran.stdout,
+        "\
+WORKER  STATUS   KEPT AWAKE BY                   SLEEPS                        LAST ACTIVITY  OWNER
+vetoed  running  vetoed by before_pause 3 times  in 5m                         -              alice
+spare   running  -                               deleted in 5m                 -              alice
+db      paused   (asleep: manual, alice)         stopped in 1m, deleted in 1d  -              -
+"
+    );
+    let ran = run(&["ps", "--json"], vec![(200, page.to_string())]);
+    let listed = json_of(&ran.stdout);
+    assert_eq!(listed["workers"][0]["vetoes"], 3);
+    assert_eq!(listed["workers"][2]["deletes_at"], "2026-03-02T10:00:00Z");
+}
+
 #[test]
 fn explain_gives_reasons_signals_holds_and_policy() {
     let ran = run(&["explain", "web"], vec![ok("explanation")]);

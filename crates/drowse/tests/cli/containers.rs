@@ -30,5 +30,7 @@ mod stop;
 mod streak;
 #[path = "containers/unknown.rs"]
 mod unknown;
+#[path = "containers/warning.rs"]
+mod warning;
 #[path = "containers/ways.rs"]
 mod ways;

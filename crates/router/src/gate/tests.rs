@@ -162,8 +162,19 @@ fn whoever_waits_too_long_is_turned_away_and_the_hold_given_back() {
     gate.told(EdgeCause::Came, Ok(standing(false)), at(0));
     assert_eq!(step(&mut gate, 29_999), Step::Wake);
     let (step, decided) = gate.next(at(30_000));
-    assert!(matches!(decided.turned[..], [(1, Turned::Late { .. })]), "{decided:?}");
+    assert!(matches!(decided.turned[..], [(1, Turned::Late { is_up: false, .. })]), "{decided:?}");
     assert_eq!(step, Step::Tell { count: 0, cause: EdgeCause::Left });
+}
+
+#[test]
+fn whoever_waits_too_long_at_one_that_runs_is_told_so() {
+    let mut gate = Gate::new(TERMS);
+    gate.arrive(visitor(1), at(0));
+    gate.told(EdgeCause::Came, Ok(standing(true)), at(0));
+    let (_, decided) = gate.next(at(30_000));
+    assert!(matches!(decided.turned[..], [(1, Turned::Late { is_up: true, .. })]), "{decided:?}");
+    let said = decided.turned[0].1.to_string();
+    assert!(said.starts_with("it runs, but was not ready to answer within 30 s"), "{said}");
 }
 
 #[test]

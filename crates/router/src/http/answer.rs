@@ -61,7 +61,8 @@ pub(super) fn turned(route: &Route, reader: Reader, why: &Turned) -> Response<Wo
         Turned::Dormant => ("dormant", "Dormant"),
         Turned::DidNotComeUp { .. } => ("failed", "It did not come up"),
         // It may yet: whoever comes again finds it further.
-        Turned::Late { .. } => ("waking", "Still waking up"),
+        Turned::Late { is_up: false, .. } => ("waking", "Still waking up"),
+        Turned::Late { is_up: true, .. } => ("waking", "No answer yet"),
         Turned::QueueFull | Turned::HostFull => ("full", "Too many are waiting"),
         Turned::NoSuchWorker | Turned::Ending => ("unavailable", "Not available"),
     };

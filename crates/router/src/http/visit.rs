@@ -119,7 +119,7 @@ impl Visit {
     pub(super) async fn enter_again(&mut self, wait_for: Duration) -> Result<(), Turned> {
         self.door.doubt(&self.route.target);
         if let Presence::Robot(_) = self.presence {
-            return Err(Turned::Late { waited_for: Duration::ZERO });
+            return Err(Turned::Late { waited_for: Duration::ZERO, is_up: true });
         }
         let knocked = self.door.knock(self.from, &self.route.target, self.may_wake, wait_for);
         self.presence = Presence::Counted(knocked.settled().await?);

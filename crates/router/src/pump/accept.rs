@@ -226,7 +226,7 @@ impl Pump {
         let waited_for = conn.lane.route.rules.wait_for;
         let is_late = now.since(conn.asked_at) >= waited_for;
         if is_late {
-            self.turn_away(slot, Turned::Late { waited_for });
+            self.turn_away(slot, Turned::Late { waited_for, is_up: true });
         } else {
             self.arrive(slot);
         }

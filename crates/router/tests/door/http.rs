@@ -253,7 +253,7 @@ fn the_terms_say_who_gets_a_page_and_how_it_looks() {
         "held to its end: {}",
         heard.head
     );
-    assert!(heard.text().contains("it did not answer within 1 s"), "{}", heard.text());
+    assert!(heard.text().contains("it is still coming up after 1 s"), "{}", heard.text());
 }
 
 #[test]

@@ -188,9 +188,11 @@ impl Fleet {
         Ok(picture.explain(&picture.judge(None, now)))
     }
 
-    /// Why signals of it cannot be read, in words.
-    pub fn doubts(&self, id: &WorkerId) -> Vec<String> {
-        self.0.doubts.lines(id)
+    /// Why signals of it cannot be read, and that its port does not answer, in words.
+    pub fn doubts(&self, id: &WorkerId, status: StatusKind) -> Vec<String> {
+        let mut lines = self.0.doubts.lines(id);
+        lines.extend(self.0.unanswered.line(id, status, self.0.clock.now()));
+        lines
     }
 
     /// What its signals last said.

@@ -173,6 +173,8 @@ impl Fleet {
         self.0.doubts.forget(id);
         self.0.known.forget(id);
         self.0.asked.forget(id);
+        self.0.board.forget(id);
+        self.0.unanswered.forget(id);
         self.0.gone.note(id, None);
         self.0.notices.worker_changed(id);
         self.0.notices.books_changed();

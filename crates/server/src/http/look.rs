@@ -52,8 +52,9 @@ pub(super) async fn explain(
 ) -> Answered<Json<Explanation>> {
     match when.at {
         None => {
-            let mut explanation = show(state.fleet(), &id).await?.explanation();
-            explanation.notes.extend(state.fleet().doubts(&id));
+            let shown = show(state.fleet(), &id).await?;
+            let mut explanation = shown.explanation();
+            explanation.notes.extend(state.fleet().doubts(&id, shown.verdict.status));
             Ok(Json(explanation))
         }
         Some(at) => {

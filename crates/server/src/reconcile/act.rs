@@ -91,7 +91,7 @@ impl Shared {
         self.gone.note(&claimed.worker, unknown_since.filter(|_| is_unknown));
         match finished {
             Finished::Written => {
-                self.tell_warnings(&picture, &warnings);
+                self.tell_warnings(&picture, &verdict, &worker, warnings);
                 self.meters.keep(&claimed.worker, &picture.checked.counters);
                 if verdict.action == Action::ScaleDown {
                     let region = picture.worker.selectors.region.clone();

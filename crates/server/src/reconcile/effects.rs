@@ -13,20 +13,18 @@ use drowse_core::event::Event;
 use drowse_core::id::{BootId, IntentId, WorkerId};
 use drowse_core::machine::Answer;
 use drowse_core::signal::{DriverKind, Signal};
+use drowse_core::status::{Status, WakeFrom};
 use drowse_core::step;
 use drowse_core::worker::{Power, Worker};
 use drowse_drivers::{Acted, Driver, Error, Hook, Measure, Seen, Stop, Terminate, Wanted};
 use drowse_store::{Lane, StoreError, View, WorkerRecord};
 use serde::Deserialize as _;
 use serde_json::json;
-use tokio::net::TcpStream;
 use tokio::sync::Notify;
 
 use super::last_look::is_another;
 use crate::change::Change;
-use crate::config::Target;
 use crate::fleet::ControlError;
-use crate::hands::LOOK_WITHIN;
 use crate::meters::Totals;
 use crate::plain::plain;
 use crate::policies::Resolved;
@@ -39,9 +37,6 @@ pub(super) const RETRY: Duration = Duration::from_secs(2);
 pub(super) const MARGIN: Duration = Duration::from_secs(1);
 /// How long a `before_pause` hook may take.
 const HOOK_WITHIN: Duration = Duration::from_secs(10);
-/// How long one attempt to connect may take, and the pause between two.
-const PROBE_WITHIN: Duration = Duration::from_secs(1);
-const PROBE_PAUSE: Duration = Duration::from_millis(50);
 
 /// Whom an effect concerns.
 #[derive(Clone, Debug)]
@@ -68,7 +63,7 @@ pub(super) struct Job<'a> {
 }
 
 impl Job<'_> {
-    fn deadline(&self, now: Timestamp) -> Timestamp {
+    pub(super) fn deadline(&self, now: Timestamp) -> Timestamp {
         self.subject.worker.status.deadline().unwrap_or(now + RETRY)
     }
 
@@ -238,6 +233,7 @@ impl Shared {
 
     /// Thaws or starts it, and waits until it answers.
     async fn wake_up(self: &Arc<Self>, job: &Job<'_>, intent: IntentId, how: &'static str) {
+        self.unanswered.forget(job.id);
         let within = job.within(self.clock.now());
         let call =
             if how == "thaw" { job.driver.thaw(job.id, within) } else { job.driver.start(job.id, within) };
@@ -268,39 +264,11 @@ impl Shared {
         let is_awake = matches!(event, Event::DriverReady { .. });
         self.answer(job.id, event).await;
         self.awake.remove(job.id);
-        if is_awake && how == "thaw" {
+        // Of a sleep that was taken back on its way nobody was told. What they were told of it, the next check takes
+        // back.
+        if is_awake && matches!(job.subject.worker.status, Status::Waking { from: WakeFrom::Frozen, .. }) {
             self.announce_awake(&job.subject);
         }
-    }
-
-    /// Waits until a routed worker accepts connections. A connection proves nothing while a worker is frozen,
-    /// but here it runs. `Some`: it ended meanwhile.
-    async fn answers(&self, job: &Job<'_>) -> Option<Seen> {
-        let place = job.subject.spec.places().next().filter(|_| job.subject.worker.is_routed)?;
-        let until = job.deadline(self.clock.now()) - MARGIN;
-        while self.clock.now() < until {
-            let target = match place {
-                Target::Address(address) => Some(address),
-                // Nothing is said there, so it does not matter whose it is by the time of the call.
-                Target::Port(port) => {
-                    let located = job.driver.locate(job.id, port, LOOK_WITHIN);
-                    self.hands.call("locate", located).await.ok().map(|located| located.address)
-                }
-            };
-            if let Some(target) = target {
-                let connected = tokio::time::timeout(PROBE_WITHIN, TcpStream::connect(target)).await;
-                if matches!(connected, Ok(Ok(_))) {
-                    return None;
-                }
-            }
-            if let Ok(seen) = self.hands.look(job.id, &job.subject.spec).await
-                && matches!(seen.power, Power::Stopped | Power::Gone)
-            {
-                return Some(seen);
-            }
-            self.clock.sleep_until(self.clock.now() + PROBE_PAUSE).await;
-        }
-        None
     }
 
     /// A stop or a deletion.

@@ -1,85 +1,110 @@
-//! Warnings, told to whoever sits in front of the worker.
+//! Warnings, told to whoever sits in front of the worker, and taken back when they are off.
 //!
 //! The journal has them first. That one could not be delivered is journalled too, and changes nothing else: notice runs
 //! from the warning, and nobody is put to sleep sooner or later for a full disk.
 
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 use drowse_core::Timestamp;
 use drowse_core::id::WorkerId;
-use drowse_core::policy::Policy;
-use drowse_core::reason::{PauseReason, SleepMode};
 use drowse_core::signal::DriverKind;
-use drowse_core::status::{Sleep, Status, StatusKind};
-use drowse_core::units::Rough;
-use drowse_core::verdict::{Warning, WarningKind};
+use drowse_core::status::StatusKind;
+use drowse_core::verdict::{Verdict, Warning};
 use drowse_core::worker::Worker;
 use drowse_drivers::Error;
 use drowse_store::{Lane, NewEvent};
+use serde::Deserialize as _;
 use serde_json::json;
 
 use super::Subject;
+use super::standing::{About, Correction, Scene, Standing};
 use crate::fleet::ControlError;
 use crate::hands::LOOK_WITHIN;
 use crate::picture::Picture;
-use crate::plain::plain;
 use crate::shared::Shared;
 use crate::spec::WorkerSpec;
 
 impl Shared {
-    /// Tells warnings that have been journalled; goes on by itself.
-    pub(super) fn tell_warnings(self: &Arc<Self>, picture: &Picture, warnings: &[Warning]) {
-        let Ok(spec) = serde_json::from_value::<WorkerSpec>(picture.record.spec.clone()) else { return };
-        if spec.driver.kind() != DriverKind::Docker || warnings.is_empty() {
-            return;
-        }
+    /// Tells warnings that have been journalled, and takes back what is off; goes on by itself.
+    ///
+    /// `worker`: as the check left it that has found them.
+    pub(super) fn tell_warnings(
+        self: &Arc<Self>,
+        picture: &Picture,
+        verdict: &Verdict,
+        worker: &Worker,
+        warnings: Vec<Warning>,
+    ) {
         // Nobody sits in front of what is stopped.
-        if picture.worker.status.kind() == StatusKind::Stopped {
+        if worker.driver != DriverKind::Docker || picture.worker.status.kind() == StatusKind::Stopped {
             return;
         }
-        let now = self.clock.now();
-        let text: String = warnings
-            .iter()
-            .map(|warning| words(&picture.worker, &picture.resolved.policy, warning, now))
-            .collect();
-        let (shared, id) = (Arc::clone(self), picture.worker.id.clone());
-        self.tasks.spawn(async move { shared.tell(&id, &spec, &text).await });
+        let Ok(spec) = WorkerSpec::deserialize(&picture.record.spec) else { return };
+        let (policy, now) = (&picture.resolved.policy, self.clock.now());
+        if !warnings.is_empty() {
+            return self.say(&spec, worker, Standing::warnings(&picture.worker, policy, warnings, now));
+        }
+        let scene = Scene {
+            worker,
+            policy,
+            verdict,
+            checked: &picture.checked,
+            is_seen: picture.is_seen,
+            deletes: policy.scale_down && picture.can_scale_down,
+        };
+        match scene.correct(self.board.standing(&worker.id).as_ref(), now) {
+            Correction::Keep => {}
+            Correction::Note(standing) => self.board.note(&worker.id, standing),
+            Correction::Say(standing) => self.say(&spec, worker, standing),
+        }
     }
 
     /// Tells that it is frozen, once that is written down; goes on by itself, because whoever wakes it does not wait
     /// for its terminals. Nothing runs in it, and its files can be reached all the same.
     pub(super) fn announce_sleep(self: &Arc<Self>, subject: &Subject, stops_at: Option<Timestamp>) {
-        // It is awake again: that would be old news.
-        let Status::Paused { since, sleep } = &subject.worker.status else { return };
-        if subject.spec.driver.kind() != DriverKind::Docker {
-            return;
+        // If it is awake again, that would be old news.
+        if subject.spec.driver.kind() == DriverKind::Docker
+            && let Some(asleep) = Standing::asleep(&subject.worker, stops_at, self.clock.now())
+        {
+            self.say(&subject.spec, &subject.worker, asleep);
         }
-        let text = announced(&subject.worker, sleep, *since, stops_at);
-        let (shared, id, spec) = (Arc::clone(self), subject.worker.id.clone(), subject.spec.clone());
-        self.tasks.spawn(async move { shared.tell(&id, &spec, &text).await });
     }
 
     /// Tells that it goes on, in the place of what was announced; goes on by itself. That it cannot be told is no news.
     pub(super) fn announce_awake(self: &Arc<Self>, subject: &Subject) {
-        if subject.spec.driver.kind() != DriverKind::Docker {
+        if subject.spec.driver.kind() == DriverKind::Docker {
+            self.say(&subject.spec, &subject.worker, Standing::awake(&subject.worker, self.clock.now()));
+        }
+    }
+
+    /// After what was said before it.
+    fn say(self: &Arc<Self>, spec: &WorkerSpec, worker: &Worker, standing: Standing) {
+        if !self.board.post(&worker.id, standing, spec.clone()) {
             return;
         }
-        let text = awake(&subject.worker, self.clock.now());
-        let (shared, id, spec) = (Arc::clone(self), subject.worker.id.clone(), subject.spec.clone());
+        let (shared, id) = (Arc::clone(self), worker.id.clone());
         self.tasks.spawn(async move {
-            if let Ok(driver) = shared.hands.of(&id, &spec).await {
-                let _ = shared.hands.call("tell", driver.tell(&id, &text, LOOK_WITHIN)).await;
+            while let Some((standing, spec)) = shared.board.next(&id) {
+                shared.deliver(&id, &spec, &standing).await;
             }
         });
     }
 
-    async fn tell(&self, id: &WorkerId, spec: &WorkerSpec, text: &str) {
-        let told = async {
-            let driver = self.hands.of(id, spec).await?;
-            self.hands.call("tell", driver.tell(id, text, LOOK_WITHIN)).await
-        };
-        let (kind, doc) = match told.await {
+    async fn deliver(&self, id: &WorkerId, spec: &WorkerSpec, standing: &Standing) {
+        let driver = self.hands.of(id, spec).await;
+        if standing.about == About::Nothing {
+            let taken = async { self.hands.call("take-back", driver?.take_back(id, LOOK_WITHIN)).await };
+            if taken.await.is_err() {
+                self.board.failed(id, standing);
+            }
+            return;
+        }
+        let told = async { self.hands.call("tell", driver?.tell(id, &standing.text, LOOK_WITHIN)).await };
+        let told = told.await;
+        if standing.about == About::Awake {
+            return;
+        }
+        let (kind, doc) = match told {
             Ok(told) => match told.file {
                 Ok(()) => ("worker.warning_delivered", json!({ "terminals": told.terminals })),
                 Err(error) => {
@@ -104,125 +129,5 @@ impl Shared {
         if written.await.is_ok() {
             self.notices.journal_advanced();
         }
-    }
-}
-
-/// A freeze, for people.
-fn announced(worker: &Worker, sleep: &Sleep, since: Timestamp, stops_at: Option<Timestamp>) -> String {
-    let id = &worker.id;
-    let why = match sleep.reason {
-        PauseReason::IdleTimeout => "it was idle".to_owned(),
-        PauseReason::Schedule => "its schedule says so".to_owned(),
-        PauseReason::Manual => format!("{} asked for it", plain(&sleep.by)),
-        PauseReason::External => "somebody paused it from outside".to_owned(),
-        PauseReason::MaxRuntime => "it has run for as long as it may".to_owned(),
-        PauseReason::ScaleDown => "it is not needed".to_owned(),
-    };
-    let mut text = format!("Drowse: {id} is paused since {}, because {why}.", since.to_the_second());
-    let is_woken_by_visitors = worker.is_routed && worker.terms.wake_from.contains(sleep.reason);
-    if is_woken_by_visitors {
-        text.push_str(" Whoever connects wakes it.");
-    }
-    if let Some(at) = stops_at {
-        let unless = if is_woken_by_visitors { "nobody comes" } else { "nobody resumes it" };
-        let left = Rough(at.since(since));
-        let _ = write!(text, "\nIt will be stopped at {}, {left} later, if {unless}.", at.to_the_second());
-    }
-    let _ = writeln!(text, "\nTo wake and keep it, where Drowse runs: drowse snooze {id} --for 1h");
-    text
-}
-
-/// It goes on: what was announced is over.
-fn awake(worker: &Worker, now: Timestamp) -> String {
-    format!("Drowse: {} is awake again since {}.\n", worker.id, now.to_the_second())
-}
-
-/// One warning, for people.
-fn words(worker: &Worker, policy: &Policy, warning: &Warning, now: Timestamp) -> String {
-    let sleeps = match worker.terms.sleep {
-        SleepMode::Freeze => "paused",
-        SleepMode::Stop | SleepMode::Hibernate => "stopped",
-    };
-    let (why, what) = match warning.kind {
-        WarningKind::Idle => ("it is idle", sleeps),
-        WarningKind::ScaleDown => ("it is idle and not needed", "deleted"),
-        WarningKind::MaxRuntime => ("it has run for as long as it may", "stopped"),
-        WarningKind::Schedule => ("its schedule says so", "stopped"),
-        WarningKind::StopAfter => ("it has been paused for long enough", "stopped"),
-        WarningKind::TerminateAfter => ("it has slept for long enough", "DELETED"),
-    };
-    let id = &worker.id;
-    if warning.is_fyi {
-        return format!("Drowse, for your information: {id} would be {what}, because {why}; it is exempt.\n");
-    }
-    let (at, left) = (warning.happens_at.to_the_second(), Rough(warning.happens_at.since(now)));
-    let mut text = format!("Drowse: {id} will be {what} at {at}, in {left}, because {why}.\nTo keep it");
-    let is_for_idleness = matches!(warning.kind, WarningKind::Idle | WarningKind::ScaleDown);
-    if is_for_idleness && !policy.keep_alive_file.is_empty() {
-        let _ = write!(text, ", in here: {}; or", touch(&policy.keep_alive_file));
-    }
-    let _ = writeln!(text, ", where Drowse runs: drowse snooze {id} --for 1h");
-    text
-}
-
-/// What makes the keep-alive file, also where its folder is not there yet.
-fn touch(file: &str) -> String {
-    match file.rsplit_once('/') {
-        Some((folder, _)) if !folder.is_empty() => format!("mkdir -p {folder} && touch {file}"),
-        Some(_) | None => format!("touch {file}"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use drowse_core::signal::DriverKind;
-
-    use super::*;
-
-    fn worker(is_routed: bool) -> Worker {
-        let id = WorkerId::new("web").unwrap();
-        let mut worker = Worker::registered(id, DriverKind::Docker, &Policy::default(), Timestamp::EPOCH);
-        worker.is_routed = is_routed;
-        worker
-    }
-
-    /// With the fraction of a second that nobody reads.
-    fn at(secs: i64) -> Timestamp {
-        Timestamp::from_micros(secs * 1_000_000 + 358_033)
-    }
-
-    fn sleep(reason: PauseReason) -> Sleep {
-        Sleep { reason, by: reason.code().to_owned(), message: String::new(), at: at(0), forced: false }
-    }
-
-    #[test]
-    fn a_warning_names_a_time_that_people_read_and_advice_that_works_where_it_is_read() {
-        let warning = Warning {
-            kind: WarningKind::Idle,
-            deadline: at(300),
-            happens_at: at(300),
-            percent: 80.0,
-            is_fyi: false,
-        };
-        let said = words(&worker(false), &Policy::default(), &warning, at(0));
-        let (what, how) = said.split_once('\n').unwrap();
-        assert!(what.ends_with("at 1970-01-01T00:05:00Z, in 5m, because it is idle."), "{what}");
-        assert_eq!(
-            how,
-            "To keep it, in here: mkdir -p /workspace && touch /workspace/.keep-alive; or, where Drowse runs: \
-             drowse snooze web --for 1h\n"
-        );
-        let limit = Warning { kind: WarningKind::MaxRuntime, ..warning };
-        let said = words(&worker(false), &Policy::default(), &limit, at(0));
-        assert!(said.ends_with("\nTo keep it, where Drowse runs: drowse snooze web --for 1h\n"), "{said}");
-    }
-
-    #[test]
-    fn a_freeze_promises_no_visitor_to_one_without_a_door() {
-        let said = announced(&worker(false), &sleep(PauseReason::IdleTimeout), at(0), Some(at(300)));
-        assert!(said.contains("stopped at 1970-01-01T00:05:00Z, 5m later, if nobody resumes it"), "{said}");
-        assert!(!said.contains("connects") && !said.contains(".358"), "{said}");
-        let said = announced(&worker(true), &sleep(PauseReason::External), at(0), None);
-        assert!(said.contains("because somebody paused it from outside."), "{said}");
     }
 }

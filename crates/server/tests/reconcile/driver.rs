@@ -12,22 +12,29 @@ use drowse_core::signal::{DriverKind, Signal};
 use drowse_core::worker::Capabilities;
 use drowse_drivers::sim::{Load, Sim};
 use drowse_drivers::{
-    Acted, Answer, Driver, Hint, Hook, HookEnd, Measures, Seen, Spec, Stop, Terminate, Wanted, sim,
+    Acted, Answer, Driver, Error, Hint, Hook, HookEnd, Measures, Seen, Spec, Stop, Terminate, Wanted, sim,
 };
 
 #[derive(Debug)]
 pub(crate) struct Scripted {
     pub(crate) sim: Arc<Sim>,
     specs: Mutex<BTreeMap<WorkerId, sim::Spec>>,
+    /// What every look is answered with instead.
+    no_looks: Mutex<Option<Error>>,
 }
 
 impl Scripted {
     pub(crate) fn new(sim: Arc<Sim>) -> Self {
-        Self { sim, specs: Mutex::default() }
+        Self { sim, specs: Mutex::default(), no_looks: Mutex::default() }
     }
 
     pub(crate) fn write(&self, worker: &WorkerId, spec: sim::Spec) {
         self.specs.lock().unwrap().insert(worker.clone(), spec);
+    }
+
+    /// Every look fails like this from now on, or none.
+    pub(crate) fn fail_looks(&self, with: Option<Error>) {
+        *self.no_looks.lock().unwrap() = with;
     }
 }
 
@@ -46,7 +53,7 @@ impl Driver for Scripted {
                 .sim
                 .observe(worker, Duration::ZERO)
                 .await
-                .is_err_and(|error| matches!(error, drowse_drivers::Error::Refused { .. }));
+                .is_err_and(|error| matches!(error, Error::Refused { .. }));
             let spec = self.specs.lock().unwrap().get(worker).cloned().unwrap_or_default();
             let seen = self.sim.adopt(worker, &Spec::Sim(Box::new(spec)), within).await?;
             if is_new {
@@ -61,7 +68,11 @@ impl Driver for Scripted {
     }
 
     fn observe<'a>(&'a self, worker: &'a WorkerId, within: Duration) -> Answer<'a, Seen> {
-        self.sim.observe(worker, within)
+        let failure = self.no_looks.lock().unwrap().clone();
+        match failure {
+            Some(error) => Box::pin(async move { Err(error) }),
+            None => self.sim.observe(worker, within),
+        }
     }
 
     fn freeze<'a>(&'a self, worker: &'a WorkerId, within: Duration) -> Answer<'a, Acted> {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use drowse_core::policy::{Key, Value};
+use drowse_core::reason::PauseReason;
 use drowse_core::signal::Signal;
 use drowse_core::status::StatusKind;
 use drowse_core::worker::Power;
@@ -109,6 +110,21 @@ fn who_has_no_door_is_warned_before() {
     let kinds = bench.kinds(&job);
     let warned = kinds.iter().position(|kind| kind == "worker.warned").expect("nobody was warned");
     assert!(warned < kinds.iter().position(|kind| kind == "worker.sleep_intended").unwrap());
+}
+
+/// Between checks nobody counts the fleet: whoever lists it hears what its people were told.
+#[test]
+fn who_was_told_of_a_deletion_is_listed_as_one_that_is_to_be_deleted() {
+    let layer = global(100).with(Key::ScaleDown, Value::Flag(true));
+    let mut bench = Bench::new(8, vec![layer.with(Key::ScaleDownCooldown, Value::Duration(Duration::ZERO))]);
+    let job = bench.add("job", true);
+    let reason = |bench: &Bench| {
+        let worker = job.clone();
+        bench.ask(|fleet| async move { fleet.get(&worker).await }).unwrap().verdict.target_pause_reason
+    };
+    bench.pass_until("people are told", |bench| bench.count(&job, "worker.warned") > 0);
+    assert!(bench.is(&job, StatusKind::Running));
+    assert_eq!(reason(&bench), Some(PauseReason::ScaleDown));
 }
 
 #[test]

@@ -108,9 +108,17 @@ pub struct Worker {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<crate::schema::Instant>))]
     pub deletes_at: Option<Timestamp>,
+    /// How many times in a row `before_pause` has vetoed its sleep; left out: the last one was not vetoed.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub vetoes: u32,
     /// When it is looked at next.
     #[cfg_attr(feature = "openapi", schema(value_type = crate::schema::Instant))]
     pub next_check_at: Timestamp,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
+const fn is_none(count: &u32) -> bool {
+    *count == 0
 }
 
 /// Why, by whom and since when a worker sleeps.
@@ -212,6 +220,7 @@ impl Worker {
             runtime_ends_at: verdict.runtime_ends_at,
             stops_at: verdict.stops_at,
             deletes_at: verdict.deletes_at,
+            vetoes: worker.vetoes,
             next_check_at: verdict.next_check_at,
         }
     }

@@ -209,10 +209,10 @@ impl Life<'_> {
     fn greet(&self, address: SocketAddr, freezer: &str, login: &str) {
         let workers = self.settings.listed.len();
         output::talk(&format!(
-            "drowse: up at http://{address}, {}{} with {}, data in {}, freezing by {freezer}\n",
+            "drowse: up at http://{address}, {} with {}{}, data in {}, freezing by {freezer}\n",
             counted(workers, "listed worker"),
-            self.looks_for(),
             counted(self.doors.len(), "door"),
+            self.looks_for(),
             self.folder.path().display()
         ));
         if self.uses_docker() && !rustix::process::geteuid().is_root() {

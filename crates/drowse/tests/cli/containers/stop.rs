@@ -109,6 +109,39 @@ fn what_is_restarted_while_it_is_being_stopped_keeps_running() {
     assert!(stopped.is_empty(), "{stopped:?}");
 }
 
+/// Nobody knows then whether it has stopped: it is neither asleep nor idle until the engine says so.
+#[test]
+fn an_engine_that_hangs_during_a_stop_leaves_a_container_that_is_unknown() {
+    let stage = Stage::new("[policy]\nidle_timeout = \"2s\"\ngrace = \"3s\"\nsnooze = \"1h\"\n");
+    let calm = ("drowse.policy.signals.cpu.active_above", "50%");
+    let grace = ("drowse.policy.grace", "3s");
+    stage.run("stubborn", &[COMPOSE, calm, grace], STUBBORN);
+    let up = stage.up();
+    let api = stage.folder.api(&up);
+    let status = || json(&api, "workers/stubborn")["status"].as_str().unwrap_or_default().to_owned();
+    until("it is being stopped", || {
+        stage.engine.try_docker(&["exec", "stubborn", "cat", "/workspace/heard"]).is_ok()
+    });
+    stage.engine.hang_daemon(true);
+    let deadline = json(&api, "workers/stubborn")["status_deadline"].as_str().unwrap_or_default().to_owned();
+    // Its grace and half a minute: nobody knows sooner, and nobody waits longer.
+    until("its time is over", || status() != "stopping");
+    assert_eq!(status(), "unknown");
+    let unknown = events(&api, "worker.unknown");
+    let at = |text: &str| text.parse::<drowse_core::Timestamp>().expect("an instant");
+    let (told, due) = (at(unknown[0]["at"].as_str().expect("when")), at(&deadline));
+    let late = told.since(due);
+    assert!(told >= due && late < std::time::Duration::from_secs(15), "{late:?} after {deadline}");
+    let slept = [events(&api, "worker.stopped"), events(&api, "worker.paused")].concat();
+    assert!(slept.is_empty(), "{slept:?}");
+    stage.engine.hang_daemon(false);
+    // What the engine had been asked it may do now.
+    until("what is seen is believed", || {
+        let seen = stage.state("stubborn");
+        matches!((status().as_str(), seen.as_str()), ("running", "running") | ("stopped", "exited"))
+    });
+}
+
 #[test]
 fn what_is_removed_while_it_is_being_stopped_or_frozen_is_gone() {
     let stage = Stage::new("[policy]\nidle_timeout = \"2s\"\ngrace = \"1m\"\n");

@@ -47,6 +47,28 @@ fn an_engine_that_hangs_is_named_as_the_reason_and_so_is_its_return() {
     assert_eq!(stage.state("shared"), "running");
 }
 
+/// Still coming up, or nobody there: what is known is told, by `explain` and at the door.
+#[test]
+fn a_container_that_runs_and_does_not_answer_is_told_from_one_that_is_coming_up() {
+    let stage = Stage::new("policy.idle_timeout = \"1h\"\npolicy.grace = \"1s\"");
+    let (network, ready) = (stage.engine.network(), free_port().to_string());
+    let labels = [("drowse.port", "80"), ("drowse.listen", ready.as_str())];
+    stage.run_with("mute", &labels, &["--network", network], SLEEPS);
+    let mut up = stage.up();
+    let api = stage.folder.api(&up);
+    up.wait_for("mute running");
+    assert!(!notes(&api, "mute").contains("port"), "nobody has tried it");
+    let order = |what: &str| api.send("POST", &format!("/api/v1/workers/mute/{what}"), "{}");
+    assert!(order("stop").starts_with("HTTP/1.1 20"));
+    up.wait_for("mute stopped");
+    assert!(order("resume").starts_with("HTTP/1.1 20"));
+    until("it is told to be on its way", || notes(&api, "mute").contains("may still be coming up"));
+    // A start has a minute to be answered.
+    up.wait_for("mute running again");
+    let notes = notes(&api, "mute");
+    assert!(notes.contains("its port did not answer in the first 5"), "{notes}");
+}
+
 /// A network disk that is gone: nobody can look for a keep-alive file, and so nobody is put to sleep.
 #[test]
 fn a_container_whose_files_do_not_answer_stays_awake_and_the_others_sleep() {
