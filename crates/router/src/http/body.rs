@@ -1,12 +1,14 @@
 //! Bodies on their way through.
 
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http_body_util::{Either, Full};
 use hyper::body::{Body, Frame, SizeHint};
 use tokio::sync::mpsc;
+
+use super::flushes::Flushes;
 
 /// What is sent to a client or a worker: words of ours, or a body from the other side.
 pub(super) type Words = Either<Full<Bytes>, Tube>;
@@ -29,17 +31,28 @@ pub(super) enum Piece {
 pub(super) struct Tube {
     pieces: mpsc::Receiver<Piece>,
     hint: SizeHint,
-    is_over: bool,
+    /// Of the connection on which it is said.
+    flushes: Flushes,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Flows,
+    /// It has broken off, when so many flushes were behind it. Whoever says it forgets at once what has not gone out
+    /// when it hears of that, so it is told after the next.
+    Broke(u64),
+    Over,
 }
 
 /// The end at which it is filled.
 pub(super) type Filler = mpsc::Sender<Piece>;
 
 impl Tube {
-    /// One through which so much comes, as far as it is known.
-    pub(super) fn new(hint: SizeHint) -> (Filler, Self) {
+    /// One through which so much comes, as far as it is known, and is said there.
+    pub(super) fn new(hint: SizeHint, flushes: &Flushes) -> (Filler, Self) {
         let (filler, pieces) = mpsc::channel(1);
-        (filler, Self { pieces, hint, is_over: false })
+        (filler, Self { pieces, hint, flushes: flushes.clone(), state: State::Flows })
     }
 }
 
@@ -51,20 +64,25 @@ impl Body for Tube {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
-        if self.is_over {
-            return Poll::Ready(None);
+        loop {
+            match self.state {
+                State::Over => return Poll::Ready(None),
+                State::Broke(before) => {
+                    ready!(self.flushes.poll_after(before, context));
+                    self.state = State::Over;
+                    return Poll::Ready(Some(Err(Broken)));
+                }
+                State::Flows => match ready!(self.pieces.poll_recv(context)) {
+                    Some(Piece::Frame(frame)) => return Poll::Ready(Some(Ok(frame))),
+                    Some(Piece::End) => self.state = State::Over,
+                    None => self.state = State::Broke(self.flushes.count()),
+                },
+            }
         }
-        let piece = std::task::ready!(self.pieces.poll_recv(context));
-        self.is_over = !matches!(piece, Some(Piece::Frame(_)));
-        Poll::Ready(match piece {
-            Some(Piece::Frame(frame)) => Some(Ok(frame)),
-            Some(Piece::End) => None,
-            None => Some(Err(Broken)),
-        })
     }
 
     fn is_end_stream(&self) -> bool {
-        self.is_over
+        self.state == State::Over
     }
 
     fn size_hint(&self) -> SizeHint {

@@ -184,7 +184,7 @@ async fn serve(caller: Arc<Caller>, mut visit: Visit, parts: request::Parts, bod
     // What the worker speaks is between it and us.
     head.version = hyper::Version::HTTP_11;
     let is_empty = body.is_end_stream();
-    let (filler, tube) = Tube::new(body.size_hint());
+    let (filler, tube) = Tube::new(body.size_hint(), &caller.flushes);
     let mut down = if is_empty { Way::default() } else { Way::new(body, filler) };
     let words = if is_empty { super::body::whole(Bytes::new()) } else { Either::Right(tube) };
     if tell.send(Ok(Response::from_parts(head, words))).is_err() {
@@ -248,7 +248,7 @@ async fn ask(
                 (words, Way::default())
             }
             Saying::Stream(body) => {
-                let (filler, tube) = Tube::new(body.size_hint());
+                let (filler, tube) = Tube::new(body.size_hint(), &line.flushes);
                 (Either::Right(tube), Way::new(body, filler))
             }
         };

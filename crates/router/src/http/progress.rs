@@ -38,7 +38,7 @@ pub(super) fn follow(
     route: &Arc<Route>,
     standing: Standing,
 ) -> Response<Words> {
-    let (filler, tube) = Tube::new(SizeHint::default());
+    let (filler, tube) = Tube::new(SizeHint::default(), &caller.flushes);
     let (from, route) = (caller.from, Arc::clone(route));
     caller.router.spawn(async move {
         tokio::select! {

@@ -1,9 +1,10 @@
 //! HTTP by host, with clients and workers that are sockets and a few lines of text.
 
+mod broken;
 mod client;
 mod worker;
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
