@@ -10,6 +10,9 @@ use tokio::sync::mpsc;
 
 use super::flushes::Flushes;
 
+/// How much of a body may wait to be written. Whoever says it would take more, as much as a head may have.
+const UNSAID_AT_MOST: usize = 32 << 10;
+
 /// What is sent to a client or a worker: words of ours, or a body from the other side.
 pub(super) type Words = Either<Full<Bytes>, Tube>;
 
@@ -33,6 +36,8 @@ pub(super) struct Tube {
     hint: SizeHint,
     /// Of the connection on which it is said.
     flushes: Flushes,
+    /// How much was given there since so many flushes.
+    unsaid: (usize, u64),
     state: State,
 }
 
@@ -52,7 +57,23 @@ impl Tube {
     /// One through which so much comes, as far as it is known, and is said there.
     pub(super) fn new(hint: SizeHint, flushes: &Flushes) -> (Filler, Self) {
         let (filler, pieces) = mpsc::channel(1);
-        (filler, Self { pieces, hint, flushes: flushes.clone(), state: State::Flows })
+        let unsaid = (0, flushes.count());
+        (filler, Self { pieces, hint, flushes: flushes.clone(), unsaid, state: State::Flows })
+    }
+}
+
+impl Tube {
+    /// Waits until more may be given there.
+    fn poll_said(&mut self, context: &Context<'_>) -> Poll<()> {
+        let (unsaid, since) = self.unsaid;
+        if unsaid >= UNSAID_AT_MOST {
+            ready!(self.flushes.poll_after(since, context));
+        }
+        let count = self.flushes.count();
+        if count > since {
+            self.unsaid = (0, count);
+        }
+        Poll::Ready(())
     }
 }
 
@@ -72,11 +93,17 @@ impl Body for Tube {
                     self.state = State::Over;
                     return Poll::Ready(Some(Err(Broken)));
                 }
-                State::Flows => match ready!(self.pieces.poll_recv(context)) {
-                    Some(Piece::Frame(frame)) => return Poll::Ready(Some(Ok(frame))),
-                    Some(Piece::End) => self.state = State::Over,
-                    None => self.state = State::Broke(self.flushes.count()),
-                },
+                State::Flows => {
+                    ready!(self.poll_said(context));
+                    match ready!(self.pieces.poll_recv(context)) {
+                        Some(Piece::Frame(frame)) => {
+                            self.unsaid.0 += frame.data_ref().map_or(0, Bytes::len);
+                            return Poll::Ready(Some(Ok(frame)));
+                        }
+                        Some(Piece::End) => self.state = State::Over,
+                        None => self.state = State::Broke(self.flushes.count()),
+                    }
+                }
             }
         }
     }

@@ -13,6 +13,10 @@ use tokio::net::TcpStream;
 
 use super::flushes::Flushes;
 
+/// How much is read at once. A body has four pieces on its way, however slow those are who take it, and one more where it
+/// is said.
+const PIECE: usize = 16 << 10;
+
 /// A connection. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(super) struct Socket(Arc<TcpStream>, Flushes);
@@ -46,7 +50,8 @@ impl AsyncRead for Socket {
     ) -> Poll<io::Result<()>> {
         loop {
             ready!(self.0.poll_read_ready(context))?;
-            match self.0.try_read(into.initialize_unfilled()) {
+            let at_most = into.remaining().min(PIECE);
+            match self.0.try_read(into.initialize_unfilled_to(at_most)) {
                 Ok(read) => {
                     into.advance(read);
                     return Poll::Ready(Ok(()));

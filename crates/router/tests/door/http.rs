@@ -2,6 +2,7 @@
 
 mod broken;
 mod client;
+mod slow;
 mod worker;
 
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
