@@ -252,7 +252,8 @@ async fn ask(
                 (Either::Right(tube), Way::new(body, filler))
             }
         };
-        let request = Request::from_parts(copy(&parts), words);
+        let mut request = Request::from_parts(copy(&parts), words);
+        head::name_host(request.headers_mut(), line.to);
         let asked = carry::up_until(visit, &mut up, line.ask(request)).await;
         let unanswered = match asked {
             Ok(Ok(response)) => return Ok(Asking { line, response, up, client }),

@@ -1,11 +1,11 @@
 //! Whom a request is for, and what of its head is for the next hop only.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use drowse_core::host::HostName;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::http::request;
-use hyper::{Method, Uri};
+use hyper::{Method, Uri, Version};
 
 /// With this a client shows that it may wake a worker. It is for Drowse alone and goes no further.
 pub(super) const WAKE_TOKEN: HeaderName = HeaderName::from_static("drowse-wake-token");
@@ -23,6 +23,8 @@ pub(super) enum NotForUs {
     Host,
     #[error("the host is no name of a host")]
     Name,
+    #[error("the request names no host, as HTTP/1.1 demands")]
+    NoHost,
     #[error("this is no proxy for the rest of the world: CONNECT is not for it")]
     Connect,
 }
@@ -43,7 +45,8 @@ pub(super) fn host(head: &request::Parts) -> Result<Option<HostName>, NotForUs> 
         (Some(authority), _) => authority.as_str(),
         (None, Some(host)) => host.to_str().map_err(|_| NotForUs::Name)?,
         // As old clients have it; where all hosts lead to one worker, that is enough.
-        (None, None) => return Ok(None),
+        (None, None) if head.version < Version::HTTP_11 => return Ok(None),
+        (None, None) => return Err(NotForUs::NoHost),
     };
     HostName::of_authority(text).map(Some).map_err(|_| NotForUs::Name)
 }
@@ -117,6 +120,15 @@ pub(super) fn pass_on(head: &mut request::Parts, from: IpAddr, upgrade: Option<H
     }
 }
 
+/// Names the worker by where it was called, to one who asked for no host: what goes on is HTTP/1.1, which demands one.
+pub(super) fn name_host(headers: &mut HeaderMap, called: SocketAddr) {
+    if !headers.contains_key(header::HOST)
+        && let Ok(host) = HeaderValue::from_str(&called.to_string())
+    {
+        headers.insert(header::HOST, host);
+    }
+}
+
 /// Whether to ask the same twice is to ask it once.
 pub(super) fn is_idempotent(method: &Method) -> bool {
     matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS | Method::TRACE)
@@ -144,7 +156,10 @@ mod tests {
         let is = |name: &str| Ok(Some(name.to_owned()));
         assert_eq!(host("/", &[("host", "Web.Example.org:8080")]), is("web.example.org"));
         assert_eq!(host("http://one/x", &[("host", "two")]), is("one"), "the line counts");
-        assert_eq!(host("/", &[]), Ok(None));
+        assert_eq!(host("/", &[]), Err(NotForUs::NoHost));
+        let mut old = head("/", &[]);
+        old.version = Version::HTTP_10;
+        assert_eq!(super::host(&old), Ok(None));
         assert_eq!(host("/", &[("host", "a"), ("host", "b")]), Err(NotForUs::Host));
         assert_eq!(host("/", &[("host", "a/../b")]), Err(NotForUs::Name));
         assert_eq!(host("http://me@one/", &[]), Err(NotForUs::Name));

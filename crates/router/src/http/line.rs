@@ -22,7 +22,7 @@ const DIAL_FOR: Duration = Duration::from_secs(5);
 /// A connection to a worker.
 #[derive(Debug)]
 pub(super) struct Line {
-    to: SocketAddr,
+    pub(super) to: SocketAddr,
     sender: SendRequest<Words>,
     /// What is written to it.
     pub(super) flushes: Flushes,

@@ -148,10 +148,17 @@ fn a_changed_configuration_reaches_connections_that_are_kept() {
 fn a_port_that_is_one_workers_takes_requests_without_a_host() {
     let bench = Bench::new();
     bench.plane.set("web", |_| {});
-    let names = Names::any(Arc::new(Route::to(id("web"), program(tells))));
+    let worker = program(tells);
+    let names = Names::any(Arc::new(Route::to(id("web"), worker)));
     let listener = Listener::bind(([127, 0, 0, 1], 0).into()).unwrap();
     let door = bench.router.open(listener, Leads::Http(Arc::new(names)));
-    assert_eq!(ask(&door, "GET / HTTP/1.0\r\n\r\n").status, 200);
+    let heard = ask(&door, "GET / HTTP/1.0\r\n\r\n");
+    let told = format!("GET / HTTP/1.1 {worker} 127.0.0.1 - 0");
+    assert_eq!((heard.status, heard.text()), (200, told), "what goes on has one");
+    // Of HTTP/1.1 that is no request.
+    let heard = ask(&door, "GET / HTTP/1.1\r\n\r\n");
+    let why = "drowse: the request names no host, as HTTP/1.1 demands\n";
+    assert_eq!((heard.status, heard.text().as_str()), (400, why));
 }
 
 #[test]
