@@ -87,6 +87,8 @@ pub struct Rules {
     pub wake_token: Option<WakeToken>,
     /// Who counts for nothing: they neither wake a worker nor keep it awake.
     pub robots: Robots,
+    /// Proxies of HTTP whose word is taken for where a client is and what it asked for.
+    pub trusted_proxies: Sources,
     /// What an HTTP client gets while the worker comes up.
     pub waiting: Waiting,
     /// How that looks.
@@ -100,6 +102,7 @@ impl Default for Rules {
             may_wake: None,
             wake_token: None,
             robots: Robots::default(),
+            trusted_proxies: Sources::default(),
             waiting: Waiting::default(),
             page: Arc::default(),
         }

@@ -215,7 +215,8 @@ async fn ask(
     let upgrade = head::upgrade(&parts.headers);
     let is_upgrade = upgrade.is_some();
     let client = is_upgrade.then(|| parts.extensions.remove::<hyper::upgrade::OnUpgrade>()).flatten();
-    head::pass_on(&mut parts, caller.from, upgrade);
+    let is_trusted = visit.route.rules.trusted_proxies.contain(caller.from);
+    head::pass_on(&mut parts, caller.from, is_trusted, upgrade);
     let is_unproven = visit.door.may_be_called_again();
     let mut saying = Some(said(body, is_unproven).await?);
     let may_repeat = head::is_idempotent(&parts.method) && matches!(saying, Some(Saying::Whole(_)));

@@ -13,6 +13,8 @@ pub(super) const WAKE_TOKEN: HeaderName = HeaderName::from_static("drowse-wake-t
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+const FORWARDED_PORT: HeaderName = HeaderName::from_static("x-forwarded-port");
+const REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
 const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
 const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
 
@@ -87,8 +89,13 @@ pub(super) fn strip(headers: &mut HeaderMap) {
     }
 }
 
-/// Makes the head one for the worker.
-pub(super) fn pass_on(head: &mut request::Parts, from: IpAddr, upgrade: Option<HeaderValue>) {
+/// Makes the head one for the worker. `is_trusted`: it comes from a proxy whose word is taken for what it says of its client.
+pub(super) fn pass_on(
+    head: &mut request::Parts,
+    from: IpAddr,
+    is_trusted: bool,
+    upgrade: Option<HeaderValue>,
+) {
     if let Some(authority) = head.uri.authority()
         && let Ok(host) = HeaderValue::from_str(authority.as_str())
     {
@@ -104,19 +111,32 @@ pub(super) fn pass_on(head: &mut request::Parts, from: IpAddr, upgrade: Option<H
         head.headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
         head.headers.insert(header::UPGRADE, protocol);
     }
-    let before = head.headers.get_all(&FORWARDED_FOR).iter().filter_map(|value| value.to_str().ok());
+    tell_of(&mut head.headers, from, is_trusted);
+}
+
+/// Says where the client is and what it asked for, for a worker that cannot see it.
+fn tell_of(headers: &mut HeaderMap, from: IpAddr, is_trusted: bool) {
+    if !is_trusted {
+        // Whoever speaks for itself could say anything. These are the names by which workers ask.
+        for name in
+            [FORWARDED_FOR, FORWARDED_PROTO, FORWARDED_HOST, FORWARDED_PORT, REAL_IP, header::FORWARDED]
+        {
+            headers.remove(name);
+        }
+    }
+    let before = headers.get_all(&FORWARDED_FOR).iter().filter_map(|value| value.to_str().ok());
     let all: Vec<String> = before.map(str::to_owned).chain([from.to_string()]).collect();
     if let Ok(value) = HeaderValue::from_str(&all.join(", ")) {
-        head.headers.insert(FORWARDED_FOR, value);
+        headers.insert(FORWARDED_FOR, value);
     }
     // A proxy in front knows better: it has seen the client's own connection.
-    if !head.headers.contains_key(&FORWARDED_PROTO) {
-        head.headers.insert(FORWARDED_PROTO, HeaderValue::from_static("http"));
+    if !headers.contains_key(&FORWARDED_PROTO) {
+        headers.insert(FORWARDED_PROTO, HeaderValue::from_static("http"));
     }
-    if !head.headers.contains_key(&FORWARDED_HOST)
-        && let Some(host) = head.headers.get(header::HOST).cloned()
+    if !headers.contains_key(&FORWARDED_HOST)
+        && let Some(host) = headers.get(header::HOST).cloned()
     {
-        head.headers.insert(FORWARDED_HOST, host);
+        headers.insert(FORWARDED_HOST, host);
     }
 }
 
@@ -179,7 +199,7 @@ mod tests {
                 ("accept", "*/*"),
             ],
         );
-        pass_on(&mut head, [10, 0, 0, 1].into(), None);
+        pass_on(&mut head, [10, 0, 0, 1].into(), true, None);
         assert_eq!(head.uri, "/a?b=c");
         let mut names: Vec<&str> = head.headers.keys().map(HeaderName::as_str).collect();
         names.sort_unstable();
@@ -198,7 +218,7 @@ mod tests {
                 ("content-length", "3"),
             ],
         );
-        pass_on(&mut head, [10, 0, 0, 1].into(), None);
+        pass_on(&mut head, [10, 0, 0, 1].into(), false, None);
         assert_eq!(head.headers["content-length"], "3");
         assert_eq!(head.headers["host"], "web");
     }

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use drowse_router::http::Page;
-use drowse_router::route::{Ready, Robots, Rules, Target, Waiting, WakeToken};
+use drowse_router::route::{Ready, Robots, Rules, Sources, Target, Waiting, WakeToken};
 use drowse_router::{Closing, Leads, Limits, Listener, Names, Open, Route};
 use drowse_wire::control::{EdgeCause, Slept};
 

@@ -205,3 +205,41 @@ fn many_requests_at_one_sleeping_worker_are_one_wake() {
     }
     assert_eq!(bench.plane.wakes("web"), 1);
 }
+
+/// Answers with the head that it was sent.
+fn mirrors(mut stream: TcpStream) {
+    let mut head = [0; 4096];
+    let read = stream.read(&mut head).unwrap_or(0);
+    let _ = stream.write_all(format!("HTTP/1.1 200 OK\r\nContent-Length: {read}\r\n\r\n").as_bytes());
+    let _ = stream.write_all(&head[..read]);
+}
+
+#[test]
+fn what_a_client_says_of_itself_is_taken_only_from_a_proxy_that_is_trusted() {
+    let said = "X-Forwarded-For: 192.0.2.7\r\nX-Forwarded-Host: bank.example\r\nX-Forwarded-Proto: https\r\n\
+        X-Real-IP: 192.0.2.7\r\nForwarded: for=192.0.2.7\r\n";
+    let told = |trusted: &[&str]| {
+        let bench = Bench::new();
+        let networks = trusted.iter().map(|network| network.parse().unwrap());
+        let trusted_proxies = Sources::new(networks.collect());
+        let door = web(&bench, &Rules { trusted_proxies, ..Rules::default() }, mirrors);
+        let heard = ask(&door, &get("web.example.org", said)).text();
+        let of_client = |line: &&str| line.contains("forwarded") || line.contains("real");
+        let mut told: Vec<String> = heard.lines().filter(of_client).map(str::to_owned).collect();
+        told.sort();
+        told
+    };
+    let ours = ["x-forwarded-for: 127.0.0.1", "x-forwarded-host: web.example.org", "x-forwarded-proto: http"];
+    assert_eq!(told(&[]), ours);
+    assert_eq!(told(&["10.0.0.0/8"]), ours);
+    assert_eq!(
+        told(&["127.0.0.0/8"]),
+        [
+            "forwarded: for=192.0.2.7",
+            "x-forwarded-for: 192.0.2.7, 127.0.0.1",
+            "x-forwarded-host: bank.example",
+            "x-forwarded-proto: https",
+            "x-real-ip: 192.0.2.7",
+        ]
+    );
+}
