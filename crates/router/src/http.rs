@@ -15,13 +15,14 @@
 mod answer;
 mod body;
 mod carry;
-mod client;
 mod exchange;
+mod flushes;
 mod head;
 mod join;
 mod line;
 mod page;
 mod progress;
+mod socket;
 mod visit;
 
 use std::convert::Infallible;
@@ -31,22 +32,24 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper::{Request, Response};
+use hyper::{Request, Response, Version};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpStream;
 
+use crate::close::farewell;
 use crate::listener::Leads;
 use crate::names::Names;
 use crate::port::Port;
 use crate::router::{Closing, Router, lock};
 use body::Words;
-use client::Client;
+use flushes::Flushes;
 use join::Joining;
 use line::Line;
 pub use page::{BadPage, Page};
+use socket::Socket;
 
 /// How long a client may take to say what it wants, the pause before its next request included.
 const SAYS_WITHIN: Duration = Duration::from_mins(1);
@@ -70,6 +73,10 @@ struct Caller {
     port: Arc<Port>,
     from: IpAddr,
     has_asked: AtomicBool,
+    /// The end of the connection is the only sign of the end of an answer, as old clients have it.
+    ends_by_close: AtomicBool,
+    /// What is written to it.
+    flushes: Flushes,
     /// A connection to a worker that the last request has left.
     line: Mutex<Option<Line>>,
     /// It speaks something else with a worker from now on.
@@ -84,13 +91,21 @@ pub(crate) async fn serve(router: &Router, client: TcpStream, from: IpAddr, port
         port: Arc::clone(port),
         from,
         has_asked: AtomicBool::new(false),
+        ends_by_close: AtomicBool::new(false),
+        flushes: Flushes::default(),
         line: Mutex::default(),
         joining: Mutex::default(),
     });
     let service = service_fn(|request: Request<Incoming>| {
         let caller = Arc::clone(&caller);
         caller.has_asked.store(true, Ordering::Relaxed);
-        async move { Ok::<Response<Words>, Infallible>(exchange::answer(&caller, request).await) }
+        let is_old = request.version() < Version::HTTP_11;
+        async move {
+            let answer = exchange::answer(&caller, request).await;
+            let has_length = answer.body().size_hint().exact().is_some();
+            caller.ends_by_close.store(is_old && !has_length, Ordering::Relaxed);
+            Ok::<Response<Words>, Infallible>(answer)
+        }
     });
     let mut http = http1::Builder::new();
     // Whoever has said its last may still want the answer.
@@ -98,8 +113,8 @@ pub(crate) async fn serve(router: &Router, client: TcpStream, from: IpAddr, port
         .timer(TokioTimer::new())
         .header_read_timeout(SAYS_WITHIN)
         .max_buf_size(HEAD_AT_MOST);
-    let client = Client::new(client);
-    {
+    let client = Socket::new(client, &caller.flushes);
+    let broke_off = {
         let mut served = pin!(http.serve_connection(TokioIo::new(client.clone()), service).with_upgrades());
         let closes = async {
             let _ = closing.wait_for(|closing| *closing != Closing::Open).await;
@@ -109,23 +124,41 @@ pub(crate) async fn serve(router: &Router, client: TcpStream, from: IpAddr, port
         };
         let is_over = tokio::select! {
             biased;
-            _ = served.as_mut() => true,
-            () = client.is_gone() => true,
-            () = closes => false,
+            served = served.as_mut() => Some(served),
+            () = client.is_gone() => Some(Ok(())),
+            () = closes => None,
         };
-        if !is_over {
+        let served = if let Some(served) = is_over {
+            served
+        } else {
             // What is under way is answered, and that was the last.
             served.as_mut().graceful_shutdown();
             tokio::select! {
-                _ = served => {}
-                () = client.is_gone() => {}
+                served = served => served,
+                () = client.is_gone() => Ok(()),
             }
-        }
+        };
+        // Nothing else of what is ours fails.
+        served.is_err_and(|error| error.is_user())
+    };
+    if broke_off {
+        return break_off(client, &caller).await;
     }
     drop(client);
     let joining = lock(&caller.joining).take();
     if let Some(joining) = joining {
         joining.complete(router, port.id).await;
+    }
+}
+
+/// Ends a connection in the middle of an answer, so that what was said of it is heard and is not taken for all of it.
+async fn break_off(client: Socket, caller: &Caller) {
+    let Some(stream) = client.into_inner() else { return };
+    if caller.ends_by_close.load(Ordering::Relaxed) {
+        // It is reset.
+        let _ = rustix::net::sockopt::set_socket_linger(&stream, Some(Duration::ZERO));
+    } else {
+        farewell(stream, b"").await;
     }
 }
 

@@ -58,6 +58,7 @@ pub(super) async fn answer(caller: &Arc<Caller>, request: Request<Incoming>) -> 
     if progress::is_asked_for(&parts) {
         return progress::follow(caller, door, &route, standing);
     }
+    let lacks = route.rules.lacks(standing);
     let asked_at = Instant::now();
     let let_in = match standing {
         // What it would speak then is nobody's to read, and nobody's to end.
@@ -74,7 +75,7 @@ pub(super) async fn answer(caller: &Arc<Caller>, request: Request<Incoming>) -> 
     };
     let admitted = match let_in {
         Ok(admitted) => admitted,
-        Err(why) => return answer::turned(&route, reader, &why),
+        Err(why) => return answer::turned(&route, reader, &why.told_to(lacks)),
     };
     let is_cold = matches!(&admitted, Admitted::Counted(pass) if pass.is_cold());
     let took = asked_at.elapsed();
@@ -90,6 +91,7 @@ pub(super) async fn answer(caller: &Arc<Caller>, request: Request<Incoming>) -> 
             }
             response
         }
+        Ok(Err(Failed::Turned(why))) => answer::turned(&route, reader, &why.told_to(lacks)),
         Ok(Err(failed)) => answer::failed(&route, reader, &failed),
         Err(_) => answer::turned(&route, reader, &Turned::Ending),
     }
@@ -187,7 +189,7 @@ async fn serve(caller: Arc<Caller>, mut visit: Visit, parts: request::Parts, bod
     // What the worker speaks is between it and us.
     head.version = hyper::Version::HTTP_11;
     let is_empty = body.is_end_stream();
-    let (filler, tube) = Tube::new(body.size_hint());
+    let (filler, tube) = Tube::new(body.size_hint(), &caller.flushes);
     let mut down = if is_empty { Way::default() } else { Way::new(body, filler) };
     let words = if is_empty { super::body::whole(Bytes::new()) } else { Either::Right(tube) };
     if tell.send(Ok(Response::from_parts(head, words))).is_err() {
@@ -218,7 +220,8 @@ async fn ask(
     let upgrade = head::upgrade(&parts.headers);
     let is_upgrade = upgrade.is_some();
     let client = is_upgrade.then(|| parts.extensions.remove::<hyper::upgrade::OnUpgrade>()).flatten();
-    head::pass_on(&mut parts, caller.from, upgrade);
+    let is_trusted = visit.route.rules.trusted_proxies.contain(caller.from);
+    head::pass_on(&mut parts, caller.from, is_trusted, upgrade);
     let is_unproven = visit.door.may_be_called_again();
     let mut saying = Some(said(body, is_unproven).await?);
     let may_repeat = head::is_idempotent(&parts.method) && matches!(saying, Some(Saying::Whole(_)));
@@ -252,16 +255,17 @@ async fn ask(
                 (words, Way::default())
             }
             Saying::Stream(body) => {
-                let (filler, tube) = Tube::new(body.size_hint());
+                let (filler, tube) = Tube::new(body.size_hint(), &line.flushes);
                 (Either::Right(tube), Way::new(body, filler))
             }
         };
-        let request = Request::from_parts(copy(&parts), words);
+        let mut request = Request::from_parts(copy(&parts), words);
+        head::name_host(request.headers_mut(), line.to);
         let asked = carry::up_until(visit, &mut up, line.ask(request)).await;
         let unanswered = match asked {
             Ok(Ok(response)) => return Ok(Asking { line, response, up, client }),
             Ok(Err(unanswered)) => unanswered,
-            Err(Stopped::Cut) => return Err(Failed::HungUp),
+            Err(Stopped::Cut) => return Err(Failed::Turned(visit.cut().await)),
             Err(Stopped::Turned(why)) => return Err(Failed::Turned(why)),
         };
         match unanswered {
@@ -283,7 +287,7 @@ async fn ask(
                     visit.enter_again(left).await.map_err(Failed::Turned)?;
                     continue;
                 }
-                return Err(Failed::HungUp);
+                return Err(visit.hung_up().await.map_or(Failed::HungUp, Failed::Turned));
             }
         }
     }

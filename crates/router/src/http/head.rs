@@ -1,11 +1,11 @@
 //! Whom a request is for, and what of its head is for the next hop only.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use drowse_core::host::HostName;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::http::request;
-use hyper::{Method, Uri};
+use hyper::{Method, Uri, Version};
 
 /// With this a client shows that it may wake a worker. It is for Drowse alone and goes no further.
 pub(super) const WAKE_TOKEN: HeaderName = HeaderName::from_static("drowse-wake-token");
@@ -13,6 +13,8 @@ pub(super) const WAKE_TOKEN: HeaderName = HeaderName::from_static("drowse-wake-t
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+const FORWARDED_PORT: HeaderName = HeaderName::from_static("x-forwarded-port");
+const REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
 const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
 const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
 
@@ -23,6 +25,8 @@ pub(super) enum NotForUs {
     Host,
     #[error("the host is no name of a host")]
     Name,
+    #[error("the request names no host, as HTTP/1.1 demands")]
+    NoHost,
     #[error("this is no proxy for the rest of the world: CONNECT is not for it")]
     Connect,
 }
@@ -43,7 +47,8 @@ pub(super) fn host(head: &request::Parts) -> Result<Option<HostName>, NotForUs> 
         (Some(authority), _) => authority.as_str(),
         (None, Some(host)) => host.to_str().map_err(|_| NotForUs::Name)?,
         // As old clients have it; where all hosts lead to one worker, that is enough.
-        (None, None) => return Ok(None),
+        (None, None) if head.version < Version::HTTP_11 => return Ok(None),
+        (None, None) => return Err(NotForUs::NoHost),
     };
     HostName::of_authority(text).map(Some).map_err(|_| NotForUs::Name)
 }
@@ -84,8 +89,13 @@ pub(super) fn strip(headers: &mut HeaderMap) {
     }
 }
 
-/// Makes the head one for the worker.
-pub(super) fn pass_on(head: &mut request::Parts, from: IpAddr, upgrade: Option<HeaderValue>) {
+/// Makes the head one for the worker. `is_trusted`: it comes from a proxy whose word is taken for what it says of its client.
+pub(super) fn pass_on(
+    head: &mut request::Parts,
+    from: IpAddr,
+    is_trusted: bool,
+    upgrade: Option<HeaderValue>,
+) {
     if let Some(authority) = head.uri.authority()
         && let Ok(host) = HeaderValue::from_str(authority.as_str())
     {
@@ -101,19 +111,41 @@ pub(super) fn pass_on(head: &mut request::Parts, from: IpAddr, upgrade: Option<H
         head.headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
         head.headers.insert(header::UPGRADE, protocol);
     }
-    let before = head.headers.get_all(&FORWARDED_FOR).iter().filter_map(|value| value.to_str().ok());
+    tell_of(&mut head.headers, from, is_trusted);
+}
+
+/// Says where the client is and what it asked for, for a worker that cannot see it.
+fn tell_of(headers: &mut HeaderMap, from: IpAddr, is_trusted: bool) {
+    if !is_trusted {
+        // Whoever speaks for itself could say anything. These are the names by which workers ask.
+        for name in
+            [FORWARDED_FOR, FORWARDED_PROTO, FORWARDED_HOST, FORWARDED_PORT, REAL_IP, header::FORWARDED]
+        {
+            headers.remove(name);
+        }
+    }
+    let before = headers.get_all(&FORWARDED_FOR).iter().filter_map(|value| value.to_str().ok());
     let all: Vec<String> = before.map(str::to_owned).chain([from.to_string()]).collect();
     if let Ok(value) = HeaderValue::from_str(&all.join(", ")) {
-        head.headers.insert(FORWARDED_FOR, value);
+        headers.insert(FORWARDED_FOR, value);
     }
     // A proxy in front knows better: it has seen the client's own connection.
-    if !head.headers.contains_key(&FORWARDED_PROTO) {
-        head.headers.insert(FORWARDED_PROTO, HeaderValue::from_static("http"));
+    if !headers.contains_key(&FORWARDED_PROTO) {
+        headers.insert(FORWARDED_PROTO, HeaderValue::from_static("http"));
     }
-    if !head.headers.contains_key(&FORWARDED_HOST)
-        && let Some(host) = head.headers.get(header::HOST).cloned()
+    if !headers.contains_key(&FORWARDED_HOST)
+        && let Some(host) = headers.get(header::HOST).cloned()
     {
-        head.headers.insert(FORWARDED_HOST, host);
+        headers.insert(FORWARDED_HOST, host);
+    }
+}
+
+/// Names the worker by where it was called, to one who asked for no host: what goes on is HTTP/1.1, which demands one.
+pub(super) fn name_host(headers: &mut HeaderMap, called: SocketAddr) {
+    if !headers.contains_key(header::HOST)
+        && let Ok(host) = HeaderValue::from_str(&called.to_string())
+    {
+        headers.insert(header::HOST, host);
     }
 }
 
@@ -144,7 +176,10 @@ mod tests {
         let is = |name: &str| Ok(Some(name.to_owned()));
         assert_eq!(host("/", &[("host", "Web.Example.org:8080")]), is("web.example.org"));
         assert_eq!(host("http://one/x", &[("host", "two")]), is("one"), "the line counts");
-        assert_eq!(host("/", &[]), Ok(None));
+        assert_eq!(host("/", &[]), Err(NotForUs::NoHost));
+        let mut old = head("/", &[]);
+        old.version = Version::HTTP_10;
+        assert_eq!(super::host(&old), Ok(None));
         assert_eq!(host("/", &[("host", "a"), ("host", "b")]), Err(NotForUs::Host));
         assert_eq!(host("/", &[("host", "a/../b")]), Err(NotForUs::Name));
         assert_eq!(host("http://me@one/", &[]), Err(NotForUs::Name));
@@ -164,7 +199,7 @@ mod tests {
                 ("accept", "*/*"),
             ],
         );
-        pass_on(&mut head, [10, 0, 0, 1].into(), None);
+        pass_on(&mut head, [10, 0, 0, 1].into(), true, None);
         assert_eq!(head.uri, "/a?b=c");
         let mut names: Vec<&str> = head.headers.keys().map(HeaderName::as_str).collect();
         names.sort_unstable();
@@ -183,7 +218,7 @@ mod tests {
                 ("content-length", "3"),
             ],
         );
-        pass_on(&mut head, [10, 0, 0, 1].into(), None);
+        pass_on(&mut head, [10, 0, 0, 1].into(), false, None);
         assert_eq!(head.headers["content-length"], "3");
         assert_eq!(head.headers["host"], "web");
     }

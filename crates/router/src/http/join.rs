@@ -2,10 +2,9 @@
 
 use hyper::upgrade::{OnUpgrade, Parts, Upgraded};
 use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
-use super::client::Client;
+use super::socket::Socket;
 use super::visit::Visit;
 use crate::router::Router;
 
@@ -21,10 +20,7 @@ impl Joining {
     /// Joins them, and waits until all is over.
     pub(super) async fn complete(self, router: &Router, port: u64) {
         let (Ok(client), Ok(worker)) = (self.client.await, self.worker.await) else { return };
-        let client = parts::<Client>(client).and_then(|(client, said)| Some((client.into_inner()?, said)));
-        let (Some((client, said)), Some((worker, heard))) = (client, parts::<TcpStream>(worker)) else {
-            return;
-        };
+        let (Some((client, said)), Some((worker, heard))) = (parts(client), parts(worker)) else { return };
         let (route, from, may_wake) = (self.visit.route.clone(), self.visit.from, self.visit.may_wake);
         let Some(pass) = self.visit.into_pass() else { return };
         let joined = crate::router::Joined { client, said, worker, heard, from, port, pass, may_wake };
@@ -33,7 +29,7 @@ impl Joining {
 }
 
 /// The socket, and what was read from it and is no HTTP any more.
-fn parts<T: AsyncRead + AsyncWrite + Unpin + Send + 'static>(upgraded: Upgraded) -> Option<(T, Vec<u8>)> {
-    let Parts { io, read_buf, .. } = upgraded.downcast::<TokioIo<T>>().ok()?;
-    Some((io.into_inner(), read_buf.to_vec()))
+fn parts(upgraded: Upgraded) -> Option<(TcpStream, Vec<u8>)> {
+    let Parts { io, read_buf, .. } = upgraded.downcast::<TokioIo<Socket>>().ok()?;
+    Some((io.into_inner().into_inner()?, read_buf.to_vec()))
 }

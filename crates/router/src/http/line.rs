@@ -12,6 +12,8 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
 use super::body::Words;
+use super::flushes::Flushes;
+use super::socket::Socket;
 use crate::door::Dial;
 use crate::pump::keepalive;
 use crate::router::Router;
@@ -22,8 +24,10 @@ const DIAL_FOR: Duration = Duration::from_secs(5);
 /// A connection to a worker.
 #[derive(Debug)]
 pub(super) struct Line {
-    to: SocketAddr,
+    pub(super) to: SocketAddr,
     sender: SendRequest<Words>,
+    /// What is written to it.
+    pub(super) flushes: Flushes,
     /// It has carried a request before.
     pub(super) is_used: bool,
 }
@@ -51,12 +55,14 @@ impl Line {
         }
         let _ = stream.set_nodelay(true);
         keepalive(&stream);
-        let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.ok()?;
+        let flushes = Flushes::default();
+        let socket = Socket::new(stream, &flushes);
+        let (sender, connection) = http1::handshake(TokioIo::new(socket)).await.ok()?;
         // It ends with the sender, and with whatever it became by an upgrade.
         router.spawn(async move {
             let _ = connection.with_upgrades().await;
         });
-        Some(Self { to, sender, is_used: false })
+        Some(Self { to, sender, flushes, is_used: false })
     }
 
     /// Whether a request for there can go by it.

@@ -38,7 +38,7 @@ pub(super) fn follow(
     route: &Arc<Route>,
     standing: Standing,
 ) -> Response<Words> {
-    let (filler, tube) = Tube::new(SizeHint::default());
+    let (filler, tube) = Tube::new(SizeHint::default(), &caller.flushes);
     let (from, route) = (caller.from, Arc::clone(route));
     caller.router.spawn(async move {
         tokio::select! {
@@ -74,7 +74,7 @@ async fn tell(filler: &Filler, from: std::net::IpAddr, door: &Arc<Door>, route: 
                     let _ = tokio::time::timeout(LINGERS_FOR, filler.closed()).await;
                     return drop(pass);
                 }
-                Err(why) => failed(&why),
+                Err(why) => failed(&why.told_to(route.rules.lacks(standing))),
             }
         }
     };

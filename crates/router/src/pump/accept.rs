@@ -204,7 +204,7 @@ impl Pump {
             // The worker may be elsewhere by now; but nobody waits for one on a robot's account.
             conn.said_again += 1;
             if conn.said_again > SAID_AGAIN_AT_MOST {
-                return self.turn_away(slot, Turned::Late { waited_for: Duration::ZERO });
+                return self.turn_away(slot, Turned::Late { waited_for: Duration::ZERO, is_up: true });
             }
         }
         if conn.phase == Phase::Flowing {

@@ -59,7 +59,7 @@ impl Terms {
     }
 }
 
-const NETWORKS: &str = "a list of addresses or ranges such as [\"10.0.0.0/8\"]";
+pub(super) const NETWORKS: &str = "a list of addresses or ranges such as [\"10.0.0.0/8\"]";
 const AGENTS: &str = "a list of parts of names such as [\"UptimeRobot\"]";
 const PATHS: &str = "a list of paths such as [\"/healthz\", \"/probe/*\"]";
 const WAITING: &str = "\"auto\", \"page\" or \"hold\"";
@@ -161,7 +161,7 @@ fn items<T>(
     items.iter().map(|item| one(item.get_ref())).collect()
 }
 
-fn networks(value: &DeValue<'_>) -> Result<Vec<Network>, Fault> {
+pub(super) fn networks(value: &DeValue<'_>) -> Result<Vec<Network>, Fault> {
     items(value, NETWORKS, |text| text.parse().ok())
 }
 

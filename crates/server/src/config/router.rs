@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use drowse_core::address::Network;
 use toml::de::DeValue;
 
 use super::door;
@@ -19,6 +20,8 @@ pub struct Router {
     pub http: Vec<SocketAddr>,
     /// How many workers come up at once.
     pub waking: Option<u32>,
+    /// Proxies whose word is taken for where a client is.
+    pub trusted_proxies: Vec<Network>,
     /// On what terms somebody comes, unless the worker says otherwise.
     pub terms: door::Terms,
 }
@@ -45,6 +48,13 @@ pub(super) const FIELDS: &[Field] = &[
         sample: "32",
         describe: "How many workers of this machine come up at once for connections; the others have their turn after them.",
     },
+    Field {
+        name: "trusted_proxies",
+        expected: door::NETWORKS,
+        preset: Preset::Absent("none"),
+        sample: "[\"10.0.0.0/8\"]",
+        describe: "HTTP proxies in front of Drowse: what they say of their clients (X-Forwarded-For, -Host and -Proto, X-Real-IP, Forwarded) reaches the worker. From anybody else Drowse says what it sees itself.",
+    },
 ];
 
 const ADDRESSES: &str = "a list of addresses and ports such as [\"127.0.0.1:8443\"]";
@@ -55,6 +65,7 @@ pub(super) fn read(report: &mut Report<'_>, node: &Node<'_>, ports: &mut Ports) 
     router.tls = section.read(report, "tls", addresses).unwrap_or_default();
     router.http = section.read(report, "http", addresses).unwrap_or_default();
     router.waking = section.read(report, "waking", read::count(1, 10_000));
+    router.trusted_proxies = section.read(report, "trusted_proxies", door::networks).unwrap_or_default();
     router.terms = door::read(report, &section);
     for (field, listens) in [("tls", &router.tls), ("http", &router.http)] {
         for listen in listens {
@@ -79,6 +90,7 @@ mod tests {
         let router = parse("[router]\ntls = [\"127.0.0.1:8443\", \"[::1]:8443\"]").router;
         assert_eq!(router.tls, ["127.0.0.1:8443".parse().unwrap(), "[::1]:8443".parse().unwrap()]);
         assert!(parse("").router.tls.is_empty());
+        assert!(parse("").router.trusted_proxies.is_empty());
     }
 
     #[test]
@@ -99,6 +111,10 @@ mod tests {
             (
                 "router.tls = [\"127.0.0.1:1\", \"127.0.0.1:1\"]",
                 "f:1:14: tls: 127.0.0.1:1 is already used by the router's shared port",
+            ),
+            (
+                "router.trusted_proxies = [\"proxy\"]",
+                "f:1:26: trusted_proxies: expected a list of addresses or ranges such as [\"10.0.0.0/8\"], found \"proxy\"",
             ),
             ("router.tsl = []", "f:1:8: tsl: unknown key; did you mean \"tls\"?"),
         ];

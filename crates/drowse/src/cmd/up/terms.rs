@@ -25,7 +25,8 @@ pub(super) struct Terms {
 impl Terms {
     /// Reads what stands in other files, relative to the folder that the configuration is in.
     pub(super) fn read(config: &Config, beside: &Path) -> anyhow::Result<Self> {
-        let mut files = Files { beside, pages: HashMap::new() };
+        let trusted_proxies = Sources::new(config.router.trusted_proxies.clone());
+        let mut files = Files { beside, trusted_proxies, pages: HashMap::new() };
         let common = &config.router.terms;
         let common_rules = Arc::new(files.rules(common.clone())?);
         let mut own = HashMap::new();
@@ -46,6 +47,8 @@ impl Terms {
 
 struct Files<'a> {
     beside: &'a Path,
+    /// Of all workers.
+    trusted_proxies: Sources,
     /// A thousand workers with one page read it once.
     pages: HashMap<PathBuf, Arc<Page>>,
 }
@@ -64,6 +67,7 @@ impl Files<'_> {
                 agents: terms.robot_agents.map(lower).unwrap_or_default(),
                 paths: terms.robot_paths.unwrap_or_default(),
             },
+            trusted_proxies: self.trusted_proxies.clone(),
             waiting: match terms.waiting {
                 Some(config::Waiting::Page) => Waiting::Page,
                 Some(config::Waiting::Hold) => Waiting::Hold,

@@ -148,10 +148,17 @@ fn a_changed_configuration_reaches_connections_that_are_kept() {
 fn a_port_that_is_one_workers_takes_requests_without_a_host() {
     let bench = Bench::new();
     bench.plane.set("web", |_| {});
-    let names = Names::any(Arc::new(Route::to(id("web"), program(tells))));
+    let worker = program(tells);
+    let names = Names::any(Arc::new(Route::to(id("web"), worker)));
     let listener = Listener::bind(([127, 0, 0, 1], 0).into()).unwrap();
     let door = bench.router.open(listener, Leads::Http(Arc::new(names)));
-    assert_eq!(ask(&door, "GET / HTTP/1.0\r\n\r\n").status, 200);
+    let heard = ask(&door, "GET / HTTP/1.0\r\n\r\n");
+    let told = format!("GET / HTTP/1.1 {worker} 127.0.0.1 - 0");
+    assert_eq!((heard.status, heard.text()), (200, told), "what goes on has one");
+    // Of HTTP/1.1 that is no request.
+    let heard = ask(&door, "GET / HTTP/1.1\r\n\r\n");
+    let why = "drowse: the request names no host, as HTTP/1.1 demands\n";
+    assert_eq!((heard.status, heard.text().as_str()), (400, why));
 }
 
 #[test]
@@ -197,4 +204,42 @@ fn many_requests_at_one_sleeping_worker_are_one_wake() {
         assert_eq!(hear(stream).status, 200);
     }
     assert_eq!(bench.plane.wakes("web"), 1);
+}
+
+/// Answers with the head that it was sent.
+fn mirrors(mut stream: TcpStream) {
+    let mut head = [0; 4096];
+    let read = stream.read(&mut head).unwrap_or(0);
+    let _ = stream.write_all(format!("HTTP/1.1 200 OK\r\nContent-Length: {read}\r\n\r\n").as_bytes());
+    let _ = stream.write_all(&head[..read]);
+}
+
+#[test]
+fn what_a_client_says_of_itself_is_taken_only_from_a_proxy_that_is_trusted() {
+    let said = "X-Forwarded-For: 192.0.2.7\r\nX-Forwarded-Host: bank.example\r\nX-Forwarded-Proto: https\r\n\
+        X-Real-IP: 192.0.2.7\r\nForwarded: for=192.0.2.7\r\n";
+    let told = |trusted: &[&str]| {
+        let bench = Bench::new();
+        let networks = trusted.iter().map(|network| network.parse().unwrap());
+        let trusted_proxies = Sources::new(networks.collect());
+        let door = web(&bench, &Rules { trusted_proxies, ..Rules::default() }, mirrors);
+        let heard = ask(&door, &get("web.example.org", said)).text();
+        let of_client = |line: &&str| line.contains("forwarded") || line.contains("real");
+        let mut told: Vec<String> = heard.lines().filter(of_client).map(str::to_owned).collect();
+        told.sort();
+        told
+    };
+    let ours = ["x-forwarded-for: 127.0.0.1", "x-forwarded-host: web.example.org", "x-forwarded-proto: http"];
+    assert_eq!(told(&[]), ours);
+    assert_eq!(told(&["10.0.0.0/8"]), ours);
+    assert_eq!(
+        told(&["127.0.0.0/8"]),
+        [
+            "forwarded: for=192.0.2.7",
+            "x-forwarded-for: 192.0.2.7, 127.0.0.1",
+            "x-forwarded-host: bank.example",
+            "x-forwarded-proto: https",
+            "x-real-ip: 192.0.2.7",
+        ]
+    );
 }

@@ -1,4 +1,4 @@
-//! The connection of a client: read and written by one, and watched by another for its end.
+//! The connection of a client or a worker: read and written by one, and watched by another for its end.
 //!
 //! Whoever has said its last may still wait for an answer, so the end of what it says is none. That it is gone
 //! altogether shows as an error of the socket: a reset, or keepalive that nobody answers.
@@ -11,13 +11,19 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 
-/// A client's connection. Cheap to clone.
-#[derive(Clone, Debug)]
-pub(super) struct Client(Arc<TcpStream>);
+use super::flushes::Flushes;
 
-impl Client {
-    pub(super) fn new(stream: TcpStream) -> Self {
-        Self(Arc::new(stream))
+/// How much is read at once. A body has four pieces on its way, however slow those are who take it, and one more where it
+/// is said.
+const PIECE: usize = 16 << 10;
+
+/// A connection. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(super) struct Socket(Arc<TcpStream>, Flushes);
+
+impl Socket {
+    pub(super) fn new(stream: TcpStream, flushes: &Flushes) -> Self {
+        Self(Arc::new(stream), flushes.clone())
     }
 
     /// Waits until nobody is there any more.
@@ -36,7 +42,7 @@ impl Client {
     }
 }
 
-impl AsyncRead for Client {
+impl AsyncRead for Socket {
     fn poll_read(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -44,7 +50,8 @@ impl AsyncRead for Client {
     ) -> Poll<io::Result<()>> {
         loop {
             ready!(self.0.poll_read_ready(context))?;
-            match self.0.try_read(into.initialize_unfilled()) {
+            let at_most = into.remaining().min(PIECE);
+            match self.0.try_read(into.initialize_unfilled_to(at_most)) {
                 Ok(read) => {
                     into.advance(read);
                     return Poll::Ready(Ok(()));
@@ -56,7 +63,7 @@ impl AsyncRead for Client {
     }
 }
 
-impl AsyncWrite for Client {
+impl AsyncWrite for Socket {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         self.write(context, || self.0.try_write(bytes))
     }
@@ -74,6 +81,8 @@ impl AsyncWrite for Client {
     }
 
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        // It is asked for when nothing is left that could be written.
+        self.1.flushed();
         Poll::Ready(Ok(()))
     }
 
@@ -87,7 +96,7 @@ impl AsyncWrite for Client {
     }
 }
 
-impl Client {
+impl Socket {
     fn write(
         &self,
         context: &mut Context<'_>,
