@@ -124,8 +124,8 @@ fn what_a_worker_has_done_is_not_asked_for_again() {
         sleeps(&bench, worker);
         for method in methods {
             DONE.store(0, Ordering::SeqCst);
-            let head = format!("{method} /pay HTTP/1.1\r\nHost: {worker}.example.org\r\n");
-            let heard = ask(&door, &(head + "Content-Length: 0\r\n\r\n"));
+            let request = format!("{method} /pay HTTP/1.1\r\nHost: {worker}.example.org\r\n");
+            let heard = ask(&door, &(request + "Content-Length: 0\r\n\r\n"));
             assert_eq!(heard.status, 502, "{method} to {worker}: {}", heard.text());
             assert_eq!(DONE.load(Ordering::SeqCst), 1, "{method} to {worker}");
         }
