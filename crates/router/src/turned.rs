@@ -15,6 +15,9 @@ pub enum Turned {
         /// The sleep that waits for somebody else, where that is the reason.
         sleep: Option<SleepTold>,
     },
+    /// It was put to sleep while they waited for its answer.
+    #[error("it was put to sleep before it had answered")]
+    PutToSleep,
     /// It was woken and did not come up.
     #[error("it did not come up: {message}")]
     DidNotComeUp {
@@ -49,7 +52,9 @@ impl Turned {
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::NotAllowed { .. } | Self::Dormant | Self::NoSuchWorker => None,
-            Self::QueueFull | Self::HostFull | Self::Ending => Some(Duration::from_secs(1)),
+            Self::PutToSleep | Self::QueueFull | Self::HostFull | Self::Ending => {
+                Some(Duration::from_secs(1))
+            }
             Self::DidNotComeUp { .. } | Self::Late { .. } => Some(Duration::from_secs(5)),
         }
     }

@@ -57,7 +57,7 @@ fn waits(ahead: usize) -> String {
 /// It was not let through.
 pub(super) fn turned(route: &Route, reader: Reader, why: &Turned) -> Response<Words> {
     let (state, title) = match why {
-        Turned::NotAllowed { .. } => ("asleep", "Asleep"),
+        Turned::NotAllowed { .. } | Turned::PutToSleep => ("asleep", "Asleep"),
         Turned::Dormant => ("dormant", "Dormant"),
         Turned::DidNotComeUp { .. } => ("failed", "It did not come up"),
         // It may yet: whoever comes again finds it further.

@@ -259,7 +259,7 @@ async fn ask(
         let unanswered = match asked {
             Ok(Ok(response)) => return Ok(Asking { line, response, up, client }),
             Ok(Err(unanswered)) => unanswered,
-            Err(Stopped::Cut) => return Err(Failed::HungUp),
+            Err(Stopped::Cut) => return Err(Failed::Turned(visit.cut().await)),
             Err(Stopped::Turned(why)) => return Err(Failed::Turned(why)),
         };
         match unanswered {
@@ -276,7 +276,7 @@ async fn ask(
                     visit.enter_again(left).await.map_err(Failed::Turned)?;
                     continue;
                 }
-                return Err(Failed::HungUp);
+                return Err(visit.hung_up().await.map_or(Failed::HungUp, Failed::Turned));
             }
         }
     }

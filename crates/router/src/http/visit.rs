@@ -13,6 +13,9 @@ use crate::turned::Turned;
 /// How soon it is looked again whether what the control plane was told holds.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
+/// How long somebody who is cut waits to be told why.
+const TOLD_WITHIN: Duration = Duration::from_secs(10);
+
 /// A request that was let through.
 #[derive(Debug)]
 pub(super) struct Visit {
@@ -124,6 +127,30 @@ impl Visit {
         let knocked = self.door.knock(self.from, &self.route.target, self.may_wake, wait_for);
         self.presence = Presence::Counted(knocked.settled().await?);
         Ok(())
+    }
+
+    /// The worker hung up without a word. If it is being put to sleep, that was not its own doing, and this is why.
+    pub(super) async fn hung_up(&mut self) -> Option<Turned> {
+        let router = self.door.router.upgrade()?;
+        let looked = router.control.look(self.door.worker()).await;
+        if looked.is_ok_and(|standing| !standing.is_awake) { Some(self.cut().await) } else { None }
+    }
+
+    /// They have to end before they are answered: why.
+    pub(super) async fn cut(&mut self) -> Turned {
+        match std::mem::replace(&mut self.presence, Presence::Silent) {
+            Presence::Robot(_) => return Turned::Dormant,
+            // Not before it sleeps: whoever comes while it falls asleep calls it back.
+            Presence::Counted(pass) if tokio::time::timeout(TOLD_WITHIN, pass.cut()).await.is_err() => {
+                return Turned::PutToSleep;
+            }
+            Presence::Counted(_) | Presence::Silent => {}
+        }
+        // As whoever comes now, except that nobody is woken for what would be an answer to nothing.
+        match self.door.knock(self.from, &self.route.target, false, TOLD_WITHIN).settled().await {
+            Err(Turned::NotAllowed { sleep: None, .. } | Turned::Late { .. }) | Ok(_) => Turned::PutToSleep,
+            Err(why) => why,
+        }
     }
 
     /// What it counted by, for whoever goes on with it.

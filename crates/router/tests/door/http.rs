@@ -2,6 +2,7 @@
 
 mod broken;
 mod client;
+mod cut;
 mod slow;
 mod worker;
 

@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 
 use drowse_core::Timestamp;
 use drowse_core::id::{BootId, WorkerId};
-use drowse_wire::control::{Answer, Awake, Control, Edge, EdgeCause, Refused, Slept, Standing, Way};
+use drowse_wire::control::{
+    Answer, Awake, Control, Edge, EdgeCause, Refused, SleepTold, Slept, Standing, Way,
+};
 use tokio::sync::watch;
 
 /// Everything that was said to the control plane, in order.
@@ -140,7 +142,14 @@ impl Control for Plane {
                 EdgeCause::Left | EdgeCause::FellSilent => false,
             };
             if is_refused {
-                Err(Refused::NotAllowed { message: "a person put it to sleep".to_owned(), sleep: None })
+                let by_person =
+                    SleepTold { by: "anna".to_owned(), reason: "manual".to_owned(), at: Timestamp::EPOCH };
+                let (message, sleep) = if subject.may_wake {
+                    ("it cannot be woken from there", None)
+                } else {
+                    ("a person put it to sleep", Some(by_person))
+                };
+                Err(Refused::NotAllowed { message: message.to_owned(), sleep })
             } else {
                 Ok(standing(&subject))
             }

@@ -164,7 +164,7 @@ impl Shared {
                 if wakes {
                     change.apply(&Event::WakeRequested { cause: WakeCause::Connection })?;
                 } else if edge.cause == EdgeCause::CameToTheAwake {
-                    check_is_awake(&change.worker().status)?;
+                    check_is_awake(&change.worker())?;
                 }
                 change.locked.set_connections(&session, edge.epoch, edge.count, change.now)?;
                 if edge.count == 0 && change.worker().status.kind() == StatusKind::Draining {
@@ -191,8 +191,9 @@ impl Shared {
     }
 }
 
-/// Whether somebody may come who may not wake it.
-pub(super) fn check_is_awake(status: &Status) -> Result<(), Refusal> {
+/// Whether somebody may come who may not wake it. Where nobody who comes may, they hear who put it to sleep.
+pub(super) fn check_is_awake(worker: &Worker) -> Result<(), Refusal> {
+    let status = &worker.status;
     match status {
         Status::Running { .. }
         | Status::Waking { .. }
@@ -207,8 +208,11 @@ pub(super) fn check_is_awake(status: &Status) -> Result<(), Refusal> {
         | Status::Terminating { .. }
         | Status::Terminated { .. }
         | Status::Failed { .. }
-        | Status::Unknown { .. } => {
-            Err(Refusal::WrongStatus { status: status.kind(), wanted: "woken from there" })
-        }
+        | Status::Unknown { .. } => Err(match status.sleep() {
+            Some(sleep) if !worker.terms.wake_from.contains(sleep.reason) => {
+                Refusal::WakeNotAllowed { sleep: sleep.clone() }
+            }
+            Some(_) | None => Refusal::WrongStatus { status: status.kind(), wanted: "woken from there" },
+        }),
     }
 }

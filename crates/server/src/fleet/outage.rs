@@ -67,7 +67,7 @@ impl Fleet {
             EdgeCause::CameToTheAwake => {
                 let believed = self.0.untold.believed(id).ok_or(ControlError::Unavailable(why))?;
                 if !self.0.untold.contains(id) {
-                    check_is_awake(&believed.worker.status)?;
+                    check_is_awake(&believed.worker)?;
                 }
                 believed
             }
