@@ -9,6 +9,7 @@ pub use drowse_core::address::{Network, Sources};
 use drowse_core::id::WorkerId;
 
 use crate::http::Page;
+use crate::turned::Lacks;
 
 /// How long somebody is kept waiting for a worker that does not come up, unless the configuration says otherwise.
 pub const WAIT_FOR: Duration = Duration::from_secs(30);
@@ -190,6 +191,16 @@ impl Rules {
     /// Who somebody is, of whom only the address is known.
     pub fn standing(&self, from: IpAddr) -> Standing {
         self.standing_of(from, None)
+    }
+
+    /// What somebody of this standing lacks to wake the worker, if they might come with it.
+    pub(crate) fn lacks(&self, standing: Standing) -> Option<Lacks> {
+        match (standing, &self.may_wake, &self.wake_token) {
+            (Standing::MayWake | Standing::Robot, ..) | (_, None, None) => None,
+            (Standing::MayCome, Some(_), None) => Some(Lacks::Source),
+            (Standing::MayCome, None, Some(_)) => Some(Lacks::Token),
+            (Standing::MayCome, Some(_), Some(_)) => Some(Lacks::SourceOrToken),
+        }
     }
 
     /// Who somebody is.

@@ -43,7 +43,9 @@ pub(crate) const FULL: [u8; 7] = Alert::InternalError.bytes();
 impl From<&Turned> for Alert {
     fn from(why: &Turned) -> Self {
         match why {
-            Turned::NotAllowed { .. } | Turned::PutToSleep | Turned::Dormant => Self::AccessDenied,
+            Turned::NotAllowed { .. } | Turned::MayNotWake(_) | Turned::PutToSleep | Turned::Dormant => {
+                Self::AccessDenied
+            }
             Turned::NoSuchWorker => Self::UnrecognizedName,
             Turned::DidNotComeUp { .. }
             | Turned::Late { .. }

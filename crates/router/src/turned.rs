@@ -15,6 +15,9 @@ pub enum Turned {
         /// The sleep that waits for somebody else, where that is the reason.
         sleep: Option<SleepTold>,
     },
+    /// It sleeps, and others may wake it.
+    #[error("it is asleep, and you may not wake it: {0}")]
+    MayNotWake(Lacks),
     /// It was put to sleep while they waited for its answer.
     #[error("it was put to sleep before it had answered")]
     PutToSleep,
@@ -47,11 +50,33 @@ pub enum Turned {
     Ending,
 }
 
+/// What somebody lacks who may not wake a worker. Who has it is nobody's business.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Lacks {
+    /// To come from somewhere else.
+    #[error("your address is none that may")]
+    Source,
+    /// To show a token.
+    #[error("that takes a token in Drowse-Wake-Token")]
+    Token,
+    /// One or the other.
+    #[error("your address is none that may, and you have shown no token in Drowse-Wake-Token")]
+    SourceOrToken,
+}
+
 impl Turned {
+    /// As it is told to somebody who lacks this: others might wake it, unless somebody's sleep is the reason.
+    pub(crate) fn told_to(self, lacks: Option<Lacks>) -> Self {
+        match (self, lacks) {
+            (Self::NotAllowed { sleep: None, .. }, Some(lacks)) => Self::MayNotWake(lacks),
+            (why, _) => why,
+        }
+    }
+
     /// When it is worth while to come again; `None`: not before a person has done something.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
-            Self::NotAllowed { .. } | Self::Dormant | Self::NoSuchWorker => None,
+            Self::NotAllowed { .. } | Self::MayNotWake(_) | Self::Dormant | Self::NoSuchWorker => None,
             Self::PutToSleep | Self::QueueFull | Self::HostFull | Self::Ending => {
                 Some(Duration::from_secs(1))
             }

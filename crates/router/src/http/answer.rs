@@ -58,6 +58,7 @@ fn waits(ahead: usize) -> String {
 pub(super) fn turned(route: &Route, reader: Reader, why: &Turned) -> Response<Words> {
     let (state, title) = match why {
         Turned::NotAllowed { .. } | Turned::PutToSleep => ("asleep", "Asleep"),
+        Turned::MayNotWake(_) => ("refused", "Asleep"),
         Turned::Dormant => ("dormant", "Dormant"),
         Turned::DidNotComeUp { .. } => ("failed", "It did not come up"),
         // It may yet: whoever comes again finds it further.

@@ -55,6 +55,7 @@ pub(super) async fn answer(caller: &Arc<Caller>, request: Request<Incoming>) -> 
     if progress::is_asked_for(&parts) {
         return progress::follow(caller, door, &route, standing);
     }
+    let lacks = route.rules.lacks(standing);
     let asked_at = Instant::now();
     let let_in = match standing {
         // What it would speak then is nobody's to read, and nobody's to end.
@@ -71,7 +72,7 @@ pub(super) async fn answer(caller: &Arc<Caller>, request: Request<Incoming>) -> 
     };
     let admitted = match let_in {
         Ok(admitted) => admitted,
-        Err(why) => return answer::turned(&route, reader, &why),
+        Err(why) => return answer::turned(&route, reader, &why.told_to(lacks)),
     };
     let is_cold = matches!(&admitted, Admitted::Counted(pass) if pass.is_cold());
     let took = asked_at.elapsed();
@@ -87,6 +88,7 @@ pub(super) async fn answer(caller: &Arc<Caller>, request: Request<Incoming>) -> 
             }
             response
         }
+        Ok(Err(Failed::Turned(why))) => answer::turned(&route, reader, &why.told_to(lacks)),
         Ok(Err(failed)) => answer::failed(&route, reader, &failed),
         Err(_) => answer::turned(&route, reader, &Turned::Ending),
     }

@@ -74,7 +74,7 @@ async fn tell(filler: &Filler, from: std::net::IpAddr, door: &Arc<Door>, route: 
                     let _ = tokio::time::timeout(LINGERS_FOR, filler.closed()).await;
                     return drop(pass);
                 }
-                Err(why) => failed(&why),
+                Err(why) => failed(&why.told_to(route.rules.lacks(standing))),
             }
         }
     };

@@ -271,7 +271,19 @@ fn whoever_may_not_wake_it_is_told_why() {
     let rules = Rules { wake_token: Some(WakeToken("secret".to_owned())), ..Rules::default() };
     let door = web(&bench, &rules, tells);
     bench.plane.set("web", |subject| subject.may_wake = true);
-    assert_eq!(ask(&door, &get("web.example.org", "")).status, 503);
+    let lacks = |door: &Open| {
+        let heard = ask(door, &get("web.example.org", ""));
+        assert_eq!((heard.status, heard.header("drowse-state")), (503, Some("refused")), "{}", heard.text());
+        let text = heard.text();
+        text.strip_prefix("drowse: web: it is asleep, and you may not wake it: ").unwrap().to_owned()
+    };
+    assert_eq!(lacks(&door), "that takes a token in Drowse-Wake-Token\n");
+    let may_wake = Some(Sources::new(vec!["10.0.0.0/8".parse().unwrap()]));
+    let elsewhere = web(&bench, &Rules { may_wake: may_wake.clone(), ..Rules::default() }, tells);
+    assert_eq!(lacks(&elsewhere), "your address is none that may\n");
+    let both = web(&bench, &Rules { may_wake, ..rules }, tells);
+    let neither = "your address is none that may, and you have shown no token in Drowse-Wake-Token\n";
+    assert_eq!(lacks(&both), neither);
     assert_eq!(bench.plane.wakes("web"), 0);
     let heard = ask(&door, &get("web.example.org", "Drowse-Wake-Token: secret\r\n"));
     assert_eq!(heard.text(), "GET /a?b HTTP/1.1 web.example.org 127.0.0.1 - 0", "the token is not passed on");
