@@ -138,6 +138,21 @@ fn every_setting_of_a_worker_can_be_seen() {
 }
 
 #[test]
+fn a_file_that_the_file_names_is_checked_too() {
+    let fleet = Fleet::new("[router]\nwake_token_file = \"wake.token\"\n");
+    let refused = |why: &str| {
+        let output = fleet.check();
+        assert_eq!(text(&output.stderr), format!("drowse.toml: wake_token_file wake.token: {why}\n"));
+        assert_eq!((output.status.code(), text(&output.stdout)), (Some(1), String::new()));
+    };
+    refused("No such file or directory (os error 2)");
+    fleet.file("wake.token", "too short");
+    refused("expected one word of at least 16 letters and digits");
+    fleet.file("wake.token", "0123456789abcdef\n");
+    assert_eq!(fleet.check().status.code(), Some(0));
+}
+
+#[test]
 fn a_bare_number_is_refused() {
     assert_refused(
         "[policy]\nmax_runtime = 48\n",

@@ -3,18 +3,19 @@
 mod json;
 mod summary;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::bail;
 use drowse_server::config::{self, LoadError, Parsed, Worker, nearest};
 
+use super::up::terms::Terms;
 use crate::output;
 
 /// Check a configuration file and show what each worker gets.
 ///
-/// Reads the file, the members files in groups/ beside it and the environment, and touches nothing else. All
-/// mistakes are shown at once, with line and column. The exit code is 0 if the file is right, 1 if it is not, and 2
+/// Reads the file, the pages and tokens that it names, the members files in groups/ beside it and the environment, and
+/// touches nothing else. All mistakes are shown at once, with line and column. The exit code is 0 if the file is right, 1 if it is not, and 2
 /// for wrong usage.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -34,16 +35,25 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     match config::load(&args.file, &variables()) {
+        Ok(parsed) if parsed.problems.is_empty() => {
+            let beside = args.file.parent().unwrap_or(Path::new(""));
+            match Terms::read(&parsed.config, beside) {
+                Ok(_) => show(args, &parsed),
+                Err(error) => refuse(args, &format!("{}: {error:#}", args.file.display())),
+            }
+        }
         Ok(parsed) => show(args, &parsed),
-        Err(error) if args.json => {
-            output::data(&json::unreadable(&args.file, &error_line(&error)))?;
-            Ok(ExitCode::FAILURE)
-        }
-        Err(error) => {
-            output::talk(&format!("{}\n", error_line(&error)));
-            Ok(ExitCode::FAILURE)
-        }
+        Err(error) => refuse(args, &error_line(&error)),
     }
+}
+
+fn refuse(args: &Args, why: &str) -> anyhow::Result<ExitCode> {
+    if args.json {
+        output::data(&json::unreadable(&args.file, why))?;
+    } else {
+        output::talk(&format!("{why}\n"));
+    }
+    Ok(ExitCode::FAILURE)
 }
 
 /// One line, with the reason that the system gives.

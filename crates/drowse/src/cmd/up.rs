@@ -15,7 +15,7 @@ mod lives;
 mod news;
 mod parts;
 mod settings;
-mod terms;
+pub(super) mod terms;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
-use hyper::body::Incoming;
+use hyper::body::{Frame, Incoming};
 
 use super::body::{Filler, Piece};
 use super::visit::{Disturbed, Visit};
@@ -31,6 +31,12 @@ enum Went {
 impl Way {
     pub(super) fn new(from: Incoming, into: Filler) -> Self {
         Self { from: Some(from), into: Some(into), held: None }
+    }
+
+    /// With this before the rest.
+    pub(super) fn after(mut self, begun: Bytes) -> Self {
+        self.held = (!begun.is_empty()).then(|| Piece::Frame(Frame::data(begun)));
+        self
     }
 
     fn is_over(&self) -> bool {

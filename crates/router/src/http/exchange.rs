@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
-use http_body_util::{BodyExt as _, Either, Full, Limited};
+use bytes::{Bytes, BytesMut};
+use http_body_util::{BodyExt as _, Either, Full};
 use hyper::body::{Body as _, Incoming};
 use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::http::request;
@@ -36,8 +36,8 @@ const REPLAY_AT_MOST: u64 = 64 << 10;
 /// How often a request is repeated to a worker that hangs up without a word while it comes up.
 const REPEATS_AT_MOST: u32 = 3;
 
-/// How long such a body may take to arrive.
-const SAID_WITHIN: Duration = Duration::from_secs(10);
+/// How long it is waited for such a body. One that takes longer goes on as it comes, and is said once.
+const SAID_WITHIN: Duration = Duration::from_secs(2);
 
 /// Answers a request.
 pub(super) async fn answer(caller: &Arc<Caller>, request: Request<Incoming>) -> Response<Words> {
@@ -159,8 +159,8 @@ type Tell = oneshot::Sender<Result<Response<Words>, Failed>>;
 enum Saying {
     /// All of it is here, and can be said again.
     Whole(Bytes),
-    /// It comes as it comes.
-    Stream(Incoming),
+    /// It comes as it comes, after what is here already.
+    Stream(BytesMut, Incoming),
 }
 
 /// Takes a request to the worker and its answer back.
@@ -223,6 +223,8 @@ async fn ask(
     let is_trusted = visit.route.rules.trusted_proxies.contain(caller.from);
     head::pass_on(&mut parts, caller.from, is_trusted, upgrade);
     let is_unproven = visit.door.may_be_called_again();
+    // Before any of it is read.
+    let hint = body.size_hint();
     let mut saying = Some(said(body, is_unproven).await?);
     let may_repeat = head::is_idempotent(&parts.method) && matches!(saying, Some(Saying::Whole(_)));
     let mut repeats = 0;
@@ -254,9 +256,9 @@ async fn ask(
                 saying = Some(Saying::Whole(bytes));
                 (words, Way::default())
             }
-            Saying::Stream(body) => {
-                let (filler, tube) = Tube::new(body.size_hint(), &line.flushes);
-                (Either::Right(tube), Way::new(body, filler))
+            Saying::Stream(begun, body) => {
+                let (filler, tube) = Tube::new(hint, &line.flushes);
+                (Either::Right(tube), Way::new(body, filler).after(begun.freeze()))
             }
         };
         let mut request = Request::from_parts(copy(&parts), words);
@@ -294,19 +296,24 @@ async fn ask(
 }
 
 /// What is to be said. To a worker that may hang up without a word it can be said again, if it is short.
-async fn said(body: Incoming, is_unproven: bool) -> Result<Saying, Failed> {
+async fn said(mut body: Incoming, is_unproven: bool) -> Result<Saying, Failed> {
     if body.is_end_stream() {
         return Ok(Saying::Whole(Bytes::new()));
     }
     let is_short = body.size_hint().upper().is_some_and(|upper| upper <= REPLAY_AT_MOST);
     if !(is_unproven && is_short) {
-        return Ok(Saying::Stream(body));
+        return Ok(Saying::Stream(BytesMut::new(), body));
     }
-    let limit = usize::try_from(REPLAY_AT_MOST).unwrap_or(usize::MAX);
-    let whole = tokio::time::timeout(SAID_WITHIN, Limited::new(body, limit).collect()).await;
-    match whole {
-        Ok(Ok(whole)) => Ok(Saying::Whole(whole.to_bytes())),
-        Ok(Err(_)) | Err(_) => Err(Failed::BadBody),
+    let mut begun = BytesMut::new();
+    let whole = async {
+        while let Some(piece) = body.frame().await {
+            begun.extend_from_slice(&piece.map_err(|_| Failed::BadBody)?.into_data().unwrap_or_default());
+        }
+        Ok(())
+    };
+    match tokio::time::timeout(SAID_WITHIN, whole).await {
+        Ok(whole) => whole.map(|()| Saying::Whole(begun.freeze())),
+        Err(_) => Ok(Saying::Stream(begun, body)),
     }
 }
 

@@ -64,6 +64,12 @@ fn listed(headers: &HeaderMap) -> impl Iterator<Item = &str> {
     values.flat_map(|value| value.split(',').map(str::trim))
 }
 
+/// Whether what is said after a body is heard.
+fn takes_trailers(headers: &HeaderMap) -> bool {
+    let values = headers.get_all(header::TE).iter().filter_map(|value| value.to_str().ok());
+    values.flat_map(|value| value.split(',')).any(|word| word.trim().eq_ignore_ascii_case("trailers"))
+}
+
 /// Takes away what is for one hop only.
 pub(super) fn strip(headers: &mut HeaderMap) {
     let named: Vec<HeaderName> = listed(headers).filter_map(|name| name.parse().ok()).collect();
@@ -79,7 +85,6 @@ pub(super) fn strip(headers: &mut HeaderMap) {
         header::CONNECTION,
         header::UPGRADE,
         header::TE,
-        header::TRAILER,
         header::PROXY_AUTHENTICATE,
         header::PROXY_AUTHORIZATION,
         KEEP_ALIVE,
@@ -103,6 +108,7 @@ pub(super) fn pass_on(
     }
     let path = head.uri.path_and_query().cloned();
     head.uri = path.map_or_else(|| Uri::from_static("/"), Uri::from);
+    let takes_trailers = takes_trailers(&head.headers);
     strip(&mut head.headers);
     // Answered here, when the body is asked for.
     head.headers.remove(header::EXPECT);
@@ -110,6 +116,9 @@ pub(super) fn pass_on(
     if let Some(protocol) = upgrade {
         head.headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
         head.headers.insert(header::UPGRADE, protocol);
+    } else if takes_trailers {
+        head.headers.insert(header::CONNECTION, HeaderValue::from_static("te"));
+        head.headers.insert(header::TE, HeaderValue::from_static("trailers"));
     }
     tell_of(&mut head.headers, from, is_trusted);
 }

@@ -98,7 +98,7 @@ pub(super) const FIELDS: &[Field] = &[
         expected: "the path of a file",
         preset: Preset::Absent("none"),
         sample: "\"wake.token\"",
-        describe: "A file with a secret, beside this file: an HTTP request with it in the header Drowse-Wake-Token may wake a worker, from wherever it comes.",
+        describe: "A file with a secret, beside this file, one word of at least 16 letters and digits: an HTTP request with it in the header Drowse-Wake-Token may wake a worker, from wherever it comes.",
     },
     Field {
         name: "robot_agents",

@@ -164,7 +164,7 @@ impl Shared {
                 if wakes {
                     change.apply(&Event::WakeRequested { cause: WakeCause::Connection })?;
                 } else if edge.cause == EdgeCause::CameToTheAwake {
-                    check_is_awake(change.worker())?;
+                    check_is_awake(&change.worker())?;
                 }
                 change.locked.set_connections(&session, edge.epoch, edge.count, change.now)?;
                 if edge.count == 0 && change.worker().status.kind() == StatusKind::Draining {

@@ -11,6 +11,7 @@ use drowse_core::worker::Power;
 use drowse_drivers::sim::{self, Span, Takes};
 use drowse_server::ControlError;
 use drowse_server::fleet::{LeaseAsked, Order, WakeRefused};
+use drowse_wire::control::{Edge, EdgeCause};
 
 use super::bench::{Bench, edge, global};
 use super::law::{belief_is_truth, journal_agrees};
@@ -207,6 +208,10 @@ fn what_a_person_put_to_sleep_waits_for_a_person() {
     assert!(matches!(refused, Err(WakeRefused::Refused(Refusal::WakeNotAllowed { .. }))));
     let id = web.clone();
     let refused = bench.ask(|fleet| async move { fleet.connections(&id, edge(1)).await });
+    assert!(matches!(refused, Err(ControlError::Refused(Refusal::WakeNotAllowed { .. }))));
+    // Whoever may not wake it anyway hears whose sleep it is, too.
+    let (id, comes) = (web.clone(), Edge { cause: EdgeCause::CameToTheAwake, ..edge(1) });
+    let refused = bench.ask(|fleet| async move { fleet.connections(&id, comes).await });
     assert!(matches!(refused, Err(ControlError::Refused(Refusal::WakeNotAllowed { .. }))));
     let id = web.clone();
     let refused = bench.ask(|fleet| async move { fleet.take_lease(&id, lease(10)).await });

@@ -15,7 +15,7 @@ const SHORTEST: usize = 16;
 
 /// The terms of all workers.
 #[derive(Clone, Debug)]
-pub(super) struct Terms {
+pub(in crate::cmd) struct Terms {
     /// Of those that have their own.
     own: HashMap<WorkerId, Arc<Rules>>,
     /// Of all others.
@@ -24,7 +24,7 @@ pub(super) struct Terms {
 
 impl Terms {
     /// Reads what stands in other files, relative to the folder that the configuration is in.
-    pub(super) fn read(config: &Config, beside: &Path) -> anyhow::Result<Self> {
+    pub(in crate::cmd) fn read(config: &Config, beside: &Path) -> anyhow::Result<Self> {
         let trusted_proxies = Sources::new(config.router.trusted_proxies.clone());
         let mut files = Files { beside, trusted_proxies, pages: HashMap::new() };
         let common = &config.router.terms;

@@ -93,3 +93,38 @@ fn a_worker_that_does_not_read_costs_little() {
     let waits = in_kernel(address, door.address()) + in_kernel(drowse, worker);
     in_drowse(taken, waits);
 }
+
+#[test]
+fn a_small_request_that_comes_slowly_goes_on_as_it_comes() {
+    let bench = Bench::new();
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let worker = listener.local_addr().unwrap();
+    let (tell, told) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let mut writer = stream.try_clone().unwrap();
+            let mut reader = BufReader::new(stream);
+            let mut head = String::new();
+            while !head.ends_with("\r\n\r\n") && reader.read_line(&mut head).unwrap_or(0) > 0 {}
+            for _ in 0..2 {
+                let mut half = [0; 5];
+                if reader.read_exact(&mut half).is_ok() {
+                    tell.send(String::from_utf8_lossy(&half).into_owned()).unwrap();
+                }
+            }
+            let _ = writer.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+        }
+    });
+    let door = shared(&bench, &Rules::default(), &[("web", worker.into())]);
+    // It has just come up, so that a small request is kept to be said again.
+    sleeps(&bench, "web");
+    let mut stream = BufReader::new(call(&door));
+    let head = "POST / HTTP/1.1\r\nHost: web.example.org\r\nContent-Length: 10\r\n\r\n";
+    for (said, heard) in [(head, None), ("begin", Some("begin")), (" ends", Some(" ends"))] {
+        stream.get_mut().write_all(said.as_bytes()).unwrap();
+        if let Some(heard) = heard {
+            assert_eq!(told.recv_timeout(Duration::from_secs(20)).as_deref(), Ok(heard));
+        }
+    }
+    assert_eq!(hear(&mut stream).status, 200);
+}

@@ -131,3 +131,24 @@ fn what_a_worker_has_done_is_not_asked_for_again() {
         }
     }
 }
+
+#[test]
+fn what_is_said_after_a_body_is_heard_by_whoever_takes_it() {
+    let bench = Bench::new();
+    let door = web(&bench, &Rules::default(), |mut stream| {
+        let mut head = [0; 1024];
+        let read = stream.read(&mut head).unwrap_or(0);
+        let is_taken = String::from_utf8_lossy(&head[..read]).contains("te: trailers\r\n");
+        let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: x-sum\r\n\r\n";
+        let _ = stream.write_all(format!("{head}2\r\nok\r\n0\r\nx-sum: {is_taken}\r\n\r\n").as_bytes());
+    });
+    let ends_with = |more: &str, end: &str| {
+        let mut stream = call(&door);
+        let request = get("web.example.org", &format!("Connection: close\r\n{more}"));
+        stream.write_all(request.as_bytes()).unwrap();
+        let heard = String::from_utf8(rest(&mut stream)).unwrap();
+        assert!(heard.contains("trailer: x-sum\r\n") && heard.ends_with(end), "{heard}");
+    };
+    ends_with("TE: trailers\r\n", "2\r\nok\r\n0\r\nx-sum: true\r\n\r\n");
+    ends_with("", "2\r\nok\r\n0\r\n\r\n");
+}
