@@ -51,6 +51,15 @@ impl Timestamp {
         Self(self.0 - self.0.rem_euclid(1_000_000))
     }
 
+    /// The first instant, not before this one, that is a whole number of `step`s after the epoch.
+    #[must_use]
+    pub fn up_to_whole(self, step: Duration) -> Self {
+        match micros(step) {
+            0 => self,
+            step => Self(self.0.saturating_add((-self.0).rem_euclid(step))).min(Self::MAX),
+        }
+    }
+
     /// The instant one `duration` later, or [`Timestamp::MAX`] if there is none.
     #[must_use]
     pub fn after(self, duration: Duration) -> Self {
@@ -140,6 +149,16 @@ mod tests {
         let later = Timestamp::from_secs(11);
         assert_eq!(later.since(earlier), Duration::from_secs(1));
         assert_eq!(earlier.since(later), Duration::ZERO);
+    }
+
+    #[test]
+    fn up_to_whole_steps_and_never_back() {
+        let step = Duration::from_millis(500);
+        for (micros, whole) in [(0, 0), (1, 500_000), (499_999, 500_000), (500_000, 500_000), (-1, 0)] {
+            assert_eq!(Timestamp(micros).up_to_whole(step), Timestamp(whole), "{micros}");
+        }
+        assert_eq!(Timestamp(7).up_to_whole(Duration::ZERO), Timestamp(7));
+        assert_eq!(Timestamp::MAX.up_to_whole(Duration::from_secs(7)), Timestamp::MAX);
     }
 
     #[test]

@@ -3,8 +3,8 @@
 //! The engine makes and runs them; Drowse pauses, stops and starts them and never takes one for another: what is
 //! known belongs to a container's id and the time it was started, not to its name.
 //!
-//! - `engine`: the only file that speaks to the engine, and what its errors mean
-//! - `entry`: one worker; `look`: what the engine says of it; `record`: what outlives Drowse
+//! - `engine`: the only file that speaks to the engine, and what its errors mean; `kept`: connections that stay open
+//! - `entry`: one worker; `inspected`, `look`: what the engine says of it; `record`: what outlives Drowse
 //! - `run`: that an address is a run's, and whether that stands
 //! - `freeze`, `stop`, `read`, `stats`, `gpu`, `hook`, `inside`: what can be done; `calls`: by whom, how long
 //! - `events`: what the engine says unasked; `discover`: containers that ask to be looked after
@@ -36,6 +36,8 @@ mod freeze;
 mod gpu;
 mod hook;
 mod inside;
+mod inspected;
+mod kept;
 mod look;
 mod read;
 mod record;
@@ -269,6 +271,17 @@ impl DockerDriver {
         entry.forget_record();
         Ok(Acted::Done(entry.look(&self.inside).await?.seen))
     }
+}
+
+/// Whether a file that was not there before is not there now, if that can be said without waiting for any disk.
+///
+/// Nearly every check finds this, and a thread's turn costs ten times as much.
+fn is_still_absent(entry: &Entry, path: &str) -> bool {
+    let known = entry.last().filter(|look| entry.was_absent(&look.id, path));
+    known.is_some_and(|look| {
+        let root = look.pid.map(|pid| Root::of(pid, &look.id));
+        root.is_some_and(|root| root.is_ok_and(|root| root.is_absent_at_a_glance(path)))
+    })
 }
 
 fn folder_of_workers(data_dir: &Path) -> PathBuf {

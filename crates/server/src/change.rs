@@ -27,7 +27,6 @@ use crate::fleet::ControlError;
 use crate::policies::{Book, Resolved};
 use crate::reconcile::Subject;
 use crate::shared::Shared;
-use crate::tasks::Blocking;
 use crate::untold::{Open, Pending};
 
 /// A second look is a later look: a driver's clock has a grain.
@@ -47,6 +46,8 @@ pub(crate) struct Change<'t> {
     effects: Vec<Effect>,
     has_journalled: bool,
     was_saved: bool,
+    /// When it is looked at next; `None`: maybe at once.
+    pub(crate) next_check_at: Option<Timestamp>,
     open: Open,
     ahead: Option<Pending>,
 }
@@ -62,6 +63,7 @@ pub(crate) struct Changed {
     slept_at: Option<Timestamp>,
     has_journalled: bool,
     was_saved: bool,
+    next_check_at: Option<Timestamp>,
     pub(crate) at: Timestamp,
     /// Until what is believed of the worker is what was committed.
     open: Open,
@@ -93,6 +95,7 @@ impl<'t> Change<'t> {
             effects: Vec::new(),
             has_journalled: false,
             was_saved: false,
+            next_check_at: None,
             open,
             ahead,
         };
@@ -285,6 +288,7 @@ impl<'t> Change<'t> {
             subject,
             has_journalled: self.has_journalled || !self.entries.is_empty() || self.has_moved(),
             was_saved: self.was_saved,
+            next_check_at: self.next_check_at,
             effects: self.effects,
             entries: self.entries,
             slept_at: self.slept_at,
@@ -309,22 +313,12 @@ impl Shared {
         id: &WorkerId,
         work: impl FnOnce(&mut Change<'_>) -> Result<T, ControlError> + Send + 'static,
     ) -> Result<(T, Worker), ControlError> {
-        if self.tasks.blocking() == Blocking::Inline {
-            return self.change_here(name, lane, id, work).await;
-        }
         let (shared, id) = (Arc::clone(self), id.clone());
-        let changing = self.tasks.spawn(async move { shared.change_here(name, lane, &id, work).await });
-        match changing.await {
-            Ok(changed) => changed,
-            Err(error) => match error.try_into_panic() {
-                Ok(panic) => std::panic::resume_unwind(panic),
-                // The runtime is going down, and this task with it.
-                Err(_) => std::future::pending().await,
-            },
-        }
+        let changing = async move { shared.change_here(name, lane, &id, work).await };
+        self.tasks.see_through(Box::pin(changing)).await
     }
 
-    /// The same for whoever is not given up half-way: somebody waits at a door.
+    /// The same for whoever is not given up half-way: somebody waits at a door, or it is a task of its own.
     pub(crate) async fn change_here<T: Send + 'static>(
         self: &Arc<Self>,
         name: &'static str,
@@ -369,7 +363,10 @@ impl Shared {
         for effect in changed.effects {
             self.perform(&changed.worker.id, effect, subject.take());
         }
-        self.queue.nudge();
+        match changed.next_check_at {
+            Some(at) => self.queue.nudge_for(at),
+            None => self.queue.nudge(),
+        }
         changed.worker
     }
 }

@@ -58,7 +58,7 @@ impl Db {
                 Err(work) => work,
             },
             // Others can wait for a turn, and share a commit.
-            Lane::Ordinary | Lane::Late => work,
+            Lane::Ordinary | Lane::Unhurried | Lane::Late => work,
         };
         let (tell, told) = oneshot::channel();
         let reply = move |outcome| {

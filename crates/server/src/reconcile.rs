@@ -12,6 +12,7 @@
 //! at its deadline.
 
 mod act;
+mod begin;
 mod check;
 mod effects;
 mod freeze;
@@ -93,9 +94,12 @@ impl Reconciler {
     /// Does everything that is due, and answers with when to come again. What takes time is started and goes on
     /// by itself.
     pub async fn tick(&self) -> Result<Timestamp, StoreError> {
+        self.shared.queue.is_looking();
         let next = self.do_what_is_due().await;
         let soon = self.shared.clock.now() + FLUSH_INTERVAL;
-        lock(&self.done).meant = Some(*next.as_ref().unwrap_or(&soon));
+        let meant = *next.as_ref().unwrap_or(&soon);
+        lock(&self.done).meant = Some(meant);
+        self.shared.queue.comes_at(meant);
         next
     }
 
@@ -161,9 +165,7 @@ impl Reconciler {
             if let Some(due) = due {
                 self.shared.metrics.lag(now.since(due));
             }
-            for claimed in claimed {
-                self.shared.begin_check(claimed);
-            }
+            self.shared.begin_checks(claimed);
         }
     }
 

@@ -39,6 +39,24 @@ impl Tasks {
         self.tracker.spawn(Counted { work: Box::pin(work), polls: Arc::clone(&self.polls) })
     }
 
+    /// Does something that goes on when nobody waits for it any more.
+    pub(crate) async fn see_through<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> T {
+        if self.blocking == Blocking::Inline {
+            return work.await;
+        }
+        match self.spawn(work).await {
+            Ok(value) => value,
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                // The runtime is going down, and this task with it.
+                Err(_) => std::future::pending().await,
+            },
+        }
+    }
+
     /// Where work that blocks is done.
     pub(crate) const fn blocking(&self) -> Blocking {
         self.blocking

@@ -16,6 +16,8 @@ pub enum Lane {
     Wake,
     /// Everything else.
     Ordinary,
+    /// The same, for whom nobody waits: where there is one writer, it comes with others.
+    Unhurried,
     /// The record of what has been done already: where there is one writer, what is due goes ahead of it, but not for
     /// ever.
     Late,

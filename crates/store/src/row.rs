@@ -41,6 +41,11 @@ pub struct WorkerRecord {
 }
 
 impl WorkerRecord {
+    /// When it is looked at after a check that asks for `next`: whoever nudged it meanwhile gets an earlier look.
+    pub fn due_by(&self, next: Timestamp) -> Timestamp {
+        self.nudge_at.map_or(next, |nudged| nudged.min(next))
+    }
+
     /// The columns of [`crate::sql::Dialect::lock_worker`].
     pub(crate) fn of(row: &Row<'_>) -> Result<Self, StoreError> {
         let id = row.text(0)?;

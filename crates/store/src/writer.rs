@@ -9,13 +9,15 @@
 //!   BEGIN IMMEDIATE ─▶ (SAVEPOINT ─▶ work ─▶ RELEASE, or ROLLBACK TO) … ─▶ COMMIT ─▶ tell everybody
 //! ```
 //!
-//! Somebody who waits at a door does not wait for a group to fill: a wake goes next, and the group ends with it.
+//! Somebody who waits at a door does not wait for a group to fill: a wake goes next, and the group ends with it. What is in
+//! no hurry does: it is taken along with the next that is, or comes with others of its kind a moment later.
 
 use std::collections::VecDeque;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use crate::error::StoreError;
 use crate::pool::{Lane, Pool};
@@ -28,6 +30,9 @@ const AT_ONCE: usize = 32;
 
 /// How many may go ahead of what is late before one of that has its turn.
 const GO_AHEAD: u32 = 4;
+
+/// How long what is in no hurry waits for others: as long as checks that began together are apart in the end.
+const GATHERED_FOR: Duration = Duration::from_millis(20);
 
 /// What became of a posted transaction; the outer error is its panic.
 pub type Outcome<T, E> = thread::Result<Result<T, E>>;
@@ -90,9 +95,26 @@ struct Queue {
     bell: Condvar,
 }
 
+struct Waiting {
+    lane: Lane,
+    job: Box<dyn Job>,
+}
+
+/// Where somebody waits. What is in no hurry has its turn as any other: only the bell is not rung for it.
+const fn row(lane: Lane) -> usize {
+    match lane {
+        Lane::Wake => 0,
+        Lane::Ordinary | Lane::Unhurried => 1,
+        Lane::Late => 2,
+    }
+}
+
 #[derive(Default)]
 struct PostedJobs {
-    lanes: [VecDeque<Box<dyn Job>>; 3],
+    /// By [`row`].
+    lanes: [VecDeque<Waiting>; 3],
+    /// How many of them are in no hurry.
+    unhurried: usize,
     /// How many have gone ahead of what is late since one of that was taken.
     went_ahead: u32,
     is_closed: bool,
@@ -126,8 +148,7 @@ impl Writer {
         E: From<StoreError> + Send + 'static,
     {
         let job = Box::new(Posted { work: Some(work), reply, outcome: None });
-        self.queue.lock().lanes[lane as usize].push_back(job);
-        self.queue.bell.notify_one();
+        self.queue.post(Waiting { lane, job });
     }
 
     pub(crate) fn waiting(&self) -> usize {
@@ -154,10 +175,25 @@ impl fmt::Debug for Writer {
 }
 
 impl Queue {
+    fn post(&self, waiting: Waiting) {
+        let mut posted = self.lock();
+        posted.unhurried += usize::from(waiting.lane == Lane::Unhurried);
+        posted.lanes[row(waiting.lane)].push_back(waiting);
+        // The first that is in no hurry has the thread begin to wait for others.
+        if !posted.is_gathering() || posted.unhurried == 1 {
+            self.bell.notify_one();
+        }
+    }
+
     /// Waits for something to do; `None`: nothing more will come.
     fn wait(&self) -> Option<Lane> {
         let mut posted = self.lock();
         loop {
+            if posted.is_gathering() {
+                let gathered =
+                    self.bell.wait_timeout_while(posted, GATHERED_FOR, |posted| posted.is_gathering());
+                posted = gathered.unwrap_or_else(PoisonError::into_inner).0;
+            }
             if let Some(lane) = posted.next_lane() {
                 return Some(lane);
             }
@@ -173,18 +209,22 @@ impl Queue {
         let lane = posted.next_lane()?;
         posted.went_ahead = match lane {
             Lane::Wake => posted.went_ahead,
-            Lane::Ordinary => posted.went_ahead.saturating_add(1),
+            Lane::Ordinary | Lane::Unhurried => posted.went_ahead.saturating_add(1),
             Lane::Late => 0,
         };
-        Some((lane, posted.lanes[lane as usize].pop_front()?))
+        let Waiting { lane, job } = posted.lanes[row(lane)].pop_front()?;
+        posted.unhurried -= usize::from(lane == Lane::Unhurried);
+        Some((lane, job))
     }
 
     fn drain(&self) -> Vec<Box<dyn Job>> {
-        self.lock().lanes.iter_mut().flat_map(std::mem::take).collect()
+        let mut posted = self.lock();
+        posted.unhurried = 0;
+        posted.lanes.iter_mut().flat_map(std::mem::take).map(|waiting| waiting.job).collect()
     }
 
     fn has_wakes(&self) -> bool {
-        !self.lock().lanes[Lane::Wake as usize].is_empty()
+        !self.lock().lanes[row(Lane::Wake)].is_empty()
     }
 
     fn lock(&self) -> MutexGuard<'_, PostedJobs> {
@@ -193,6 +233,12 @@ impl Queue {
 }
 
 impl PostedJobs {
+    /// Whether all that has come is in no hurry, and more of it may share the commit.
+    fn is_gathering(&self) -> bool {
+        let waiting: usize = self.lanes.iter().map(VecDeque::len).sum();
+        (1..AT_ONCE).contains(&self.unhurried) && waiting == self.unhurried && !self.is_closed
+    }
+
     /// Somebody at the door first; then what is due, and now and then what is late.
     fn next_lane(&self) -> Option<Lane> {
         let order = if self.went_ahead < GO_AHEAD {
@@ -200,7 +246,7 @@ impl PostedJobs {
         } else {
             [Lane::Wake, Lane::Late, Lane::Ordinary]
         };
-        order.into_iter().find(|lane| !self.lanes[*lane as usize].is_empty())
+        order.into_iter().find(|lane| !self.lanes[row(*lane)].is_empty())
     }
 }
 
@@ -247,5 +293,45 @@ fn run_group(connection: &mut Connection, queue: &Queue) {
 fn fail(jobs: Vec<Box<dyn Job>>, error: &StoreError) {
     for job in jobs {
         job.tell(Err(error.again()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Nothing;
+
+    impl Job for Nothing {
+        fn run(&mut self, _: Tx<'_>) -> bool {
+            true
+        }
+        fn tell(self: Box<Self>, _: Result<(), StoreError>) {}
+    }
+
+    #[test]
+    fn only_what_is_in_no_hurry_waits_for_others_and_not_for_more_than_fit() {
+        let queue = Queue::default();
+        let post = |lane| queue.post(Waiting { lane, job: Box::new(Nothing) });
+        let is_gathering = || queue.lock().is_gathering();
+        assert!(!is_gathering(), "there is nothing to wait with");
+        post(Lane::Unhurried);
+        assert!(is_gathering());
+        for lane in [Lane::Ordinary, Lane::Late, Lane::Wake] {
+            post(lane);
+            assert!(!is_gathering(), "{lane:?} is not kept waiting");
+            while queue.next().is_some() {}
+            post(Lane::Unhurried);
+            assert!(is_gathering(), "those before it were taken along");
+        }
+        for _ in 1..AT_ONCE {
+            assert!(is_gathering());
+            post(Lane::Unhurried);
+        }
+        assert!(!is_gathering(), "more would not fit");
+        assert_eq!(queue.drain().len(), AT_ONCE);
+        post(Lane::Unhurried);
+        queue.lock().is_closed = true;
+        assert!(!is_gathering(), "nobody else will come");
     }
 }

@@ -196,6 +196,25 @@ fn unknown_resets_the_streak() {
 }
 
 #[test]
+fn regular_checks_come_together_but_neither_the_window_nor_the_deadline_waits_for_that() {
+    let mut world = container(&[("idle_timeout", "30m"), ("window", "2"), ("check_interval", "30s")]);
+    let odd = |secs| at(secs) + TICK;
+    assert_eq!(world.quiet_check(odd(0)).next_check_at, odd(30), "it counts, and no later than it may");
+    let full = world.quiet_check(odd(30));
+    assert_eq!((full.streak.count, full.next_check_at), (2, at(61)));
+    let deadline = full.target_pause_at.expect("it is quiet");
+    assert_ne!(deadline, deadline.to_the_second());
+    let (mut verdict, mut together) = (full, 0);
+    while verdict.action == Action::None {
+        let next = verdict.next_check_at;
+        together += u32::from(next == next.to_the_second());
+        verdict = world.quiet_check(next);
+    }
+    assert_eq!(verdict.at, deadline);
+    assert!(together > 50, "{together}");
+}
+
+#[test]
 fn a_look_between_checks_leaves_the_streak_alone() {
     let mut world = container(&STUDENT);
     world.quiet_check(at(0));

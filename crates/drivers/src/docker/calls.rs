@@ -143,8 +143,15 @@ impl Driver for DockerDriver {
                 }
                 entry.look(&self.inside).await?;
             }
-            let touched = self.within(worker, move |root| root.touched(&path)).await?;
-            touched.map_err(|error| super::not_inside(&error))
+            if super::is_still_absent(&entry, &path) {
+                return Ok(None);
+            }
+            let asked = path.clone();
+            let looked = self.within(worker, move |root| (root.touched(&asked), root.is_at_hand())).await?;
+            let touched = looked.0.map_err(|error| super::not_inside(&error))?;
+            let last = entry.last().filter(|_| touched.is_none() && looked.1);
+            entry.is_absent(last.map(|look| (look.id, path)));
+            Ok(touched)
         }))
     }
 

@@ -8,9 +8,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use bollard::models::{ContainerInspectResponse, ContainerSummary};
+use bollard::models::ContainerSummary;
 use futures_util::{StreamExt as _, stream};
 
+use super::inspected::Inspected;
 use super::{Container, Inside, Spec, look};
 use crate::driver::{self, Error, Found, bounded};
 
@@ -78,6 +79,6 @@ fn describe(one: &ContainerSummary, id: &str, fixed: Fixed, problem: Option<Stri
     }
 }
 
-fn fixed(inspected: &ContainerInspectResponse) -> Fixed {
+fn fixed(inspected: &Inspected) -> Fixed {
     Fixed { has_gpus: look::was_given_gpus(inspected) }
 }

@@ -1,21 +1,20 @@
-//! The only file that speaks to the engine, and what its errors mean.
+//! The only file that speaks to the engine (through `kept`, where every check asks), and what its errors mean.
 //!
 //! Every conversation happens on a thread of its own. So a caller may leave at any time, whatever runtime it runs
 //! on, and what has to be finished in spite of that (see [`Engine::pause`]) is.
 
 use std::collections::HashMap;
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bollard::errors::Error as Failure;
-use bollard::models::{ContainerInspectResponse, ContainerStatsResponse, ContainerSummary};
+use bollard::models::{ContainerStatsResponse, ContainerSummary};
 use bollard::query_parameters::{
-    ContainerArchiveInfoOptionsBuilder, InspectContainerOptions, KillContainerOptions,
-    ListContainersOptionsBuilder, RemoveContainerOptions, StartContainerOptions, StatsOptions,
-    WaitContainerOptions,
+    ContainerArchiveInfoOptionsBuilder, KillContainerOptions, ListContainersOptionsBuilder,
+    RemoveContainerOptions, StartContainerOptions, StatsOptions, WaitContainerOptions,
 };
 use bollard::{ClientVersion, Docker};
 use drowse_core::Timestamp;
@@ -23,6 +22,8 @@ use futures_util::StreamExt as _;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
 
+use super::inspected::Inspected;
+use super::kept::Kept;
 use crate::driver::Error;
 
 /// What is a folder, a link, a device or the like, in the engine's own way to write a file's mode (Go's `ModeType`).
@@ -49,6 +50,7 @@ pub(super) struct Line {
     socket: PathBuf,
     /// A client that has agreed on a version with the engine.
     client: Mutex<Option<Docker>>,
+    kept: Kept,
 }
 
 impl Engine {
@@ -58,7 +60,10 @@ impl Engine {
             .thread_name("drowse-docker")
             .enable_all()
             .build()?;
-        Ok(Self { line: Arc::new(Line { socket, client: Mutex::default() }), room: Some(room) })
+        Ok(Self {
+            line: Arc::new(Line { socket, client: Mutex::default(), kept: Kept::default() }),
+            room: Some(room),
+        })
     }
 
     pub(super) fn socket(&self) -> &Path {
@@ -92,22 +97,33 @@ impl Engine {
         F: Future<Output = Result<T, Failure>> + Send,
     {
         let line = self.line();
-        let asking = self.spawn(async move {
+        self.converse(async move {
             let client = line.client().await?;
             let answer = ask(client).await;
             answer.map_err(|failure| line.meaning(failure))
-        });
-        let mut asking = HangUp(asking);
+        })
+        .await
+    }
+
+    async fn converse<T: Send + 'static>(
+        &self,
+        conversation: impl Future<Output = Result<T, Error>> + Send + 'static,
+    ) -> Result<T, Error> {
+        let mut asking = HangUp(self.spawn(conversation));
         match (&mut asking.0).await {
             Ok(answer) => answer,
             Err(_) => Err(Error::Unreachable { message: "the conversation was cut".to_owned() }),
         }
     }
 
-    pub(super) async fn inspect(&self, container: &str) -> Result<ContainerInspectResponse, Error> {
-        let container = container.to_owned();
-        let found = self.ask(async move |docker: Docker| {
-            docker.inspect_container(&container, None::<InspectContainerOptions>).await
+    pub(super) async fn inspect(&self, container: &str) -> Result<Inspected, Error> {
+        let (line, container) = (self.line(), escaped(container));
+        let found = self.converse(async move {
+            let version = line.client().await?.client_version();
+            let path = format!("/v{version}/containers/{container}/json");
+            let found = line.kept.get(&line.socket, &path).await;
+            let found = found.and_then(|body| Ok(serde_json::from_slice(&body)?));
+            found.map_err(|failure| line.meaning(failure))
         });
         found.await.map_err(while_looking)
     }
@@ -258,6 +274,7 @@ impl Line {
     /// The engine may be another one now, with another version.
     pub(super) fn begin_afresh(&self) {
         *self.lock() = None;
+        self.kept.close();
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Docker>> {
@@ -275,6 +292,19 @@ impl Line {
             _ => Error::Refused { message },
         }
     }
+}
+
+/// What somebody calls a container, as a part of a path: there may be anything in it.
+fn escaped(name: &str) -> String {
+    let mut escaped = String::with_capacity(name.len());
+    for byte in name.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            escaped.push(char::from(byte));
+        } else {
+            let _ = write!(escaped, "%{byte:02X}");
+        }
+    }
+    escaped
 }
 
 /// An engine that cannot say what is so has not said that it is not.
@@ -313,6 +343,12 @@ impl<T> Drop for HangUp<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_is_one_part_of_a_path_whatever_is_in_it() {
+        assert_eq!(escaped("web-1_a.b~2"), "web-1_a.b~2");
+        assert_eq!(escaped("../a b?c"), "..%2Fa%20b%3Fc");
+    }
 
     #[test]
     fn an_engine_that_is_away_is_told_in_plain_words() {

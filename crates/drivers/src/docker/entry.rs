@@ -8,11 +8,12 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bollard::models::{ContainerInspectResponse, ContainerSummary};
+use bollard::models::ContainerSummary;
 use drowse_core::id::{BootId, WorkerId};
 use drowse_core::worker::Power;
 use drowse_sensors::container::Paths;
 
+use super::inspected::Inspected;
 use super::look::Look;
 use super::record::{Frozen, Record};
 use super::run::Held;
@@ -42,6 +43,8 @@ pub(super) struct Inner {
     last: Option<Look>,
     /// The container that was seen on a graphics processor.
     on_gpu: Option<String>,
+    /// A container in which a file was not found, and the path of that; its disks are this machine's own.
+    absent: Option<(String, String)>,
     /// Where the figures of a run are.
     paths: Option<(BootId, Arc<Paths>)>,
     /// The run whose addresses are known, as it was looked at then.
@@ -60,6 +63,7 @@ impl Entry {
             record,
             last: None,
             on_gpu: None,
+            absent: None,
             paths: None,
             held: None,
             told: None,
@@ -150,6 +154,15 @@ impl Entry {
 
     pub(super) fn is_on_gpu(&self, id: &str) {
         self.lock().on_gpu = Some(id.to_owned());
+    }
+
+    /// Whether this file was not there when it was last looked for.
+    pub(super) fn was_absent(&self, id: &str, path: &str) -> bool {
+        self.lock().absent.as_ref().is_some_and(|(of, absent)| of == id && absent == path)
+    }
+
+    pub(super) fn is_absent(&self, absent: Option<(String, String)>) {
+        self.lock().absent = absent;
     }
 
     pub(super) fn forget_paths(&self) {
@@ -280,7 +293,7 @@ async fn resolve(
     container: &Container,
     gone: Option<&str>,
     iced: Option<&str>,
-) -> Result<ContainerInspectResponse, Error> {
+) -> Result<Inspected, Error> {
     match container {
         Container::Id(_) if gone.is_some() => Err(Error::Gone),
         Container::Id(id) => inside.engine.inspect(id).await,
@@ -305,7 +318,7 @@ async fn resolve(
 }
 
 /// Whether this is the container that a worker is, by what it is called.
-fn is_meant(container: &Container, found: &ContainerInspectResponse) -> bool {
+fn is_meant(container: &Container, found: &Inspected) -> bool {
     let name = found.name.as_deref().unwrap_or_default();
     let id = found.id.as_deref().unwrap_or_default();
     let labels = found.config.as_ref().and_then(|config| config.labels.clone()).unwrap_or_default();

@@ -10,8 +10,8 @@ use std::os::fd::{AsRawFd as _, OwnedFd};
 
 use drowse_core::Timestamp;
 use rustix::fs::{
-    AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, StatxFlags, fstat, major, openat, openat2, renameat,
-    statx, unlinkat,
+    AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, StatxFlags, fstat, fstatfs, major, openat, openat2,
+    renameat, statx, unlinkat,
 };
 use rustix::io::Errno;
 
@@ -25,6 +25,10 @@ const MOST_TERMINALS: usize = 64;
 
 /// The kernel's numbers for terminals of its own making.
 const TERMINALS: std::ops::RangeInclusive<u32> = 136..=143;
+
+/// File systems whose root is at hand, by the kernel's numbers: overlayfs (which takes nothing from afar for its upper
+/// part), ext4, XFS, Btrfs, tmpfs.
+const AT_HAND: [i64; 5] = [0x794c_7630, 0xef53, 0x5846_5342, 0x9123_683e, 0x0102_1994];
 
 /// The root of a container, as its first process sees it.
 #[derive(Debug)]
@@ -53,6 +57,20 @@ impl Root {
             }
         }
         Err(Errno::AGAIN.into())
+    }
+
+    /// Whether it is on a disk of this machine, or in its memory: to open the root itself waits for nobody then. Whatever
+    /// is mounted below it may be far away all the same.
+    pub(super) fn is_at_hand(&self) -> bool {
+        fstatfs(&self.0).is_ok_and(|found| AT_HAND.contains(&found.f_type))
+    }
+
+    /// Whether the kernel knows by heart that a file is not there. False: it may be there, or somebody has to look.
+    pub(super) fn is_absent_at_a_glance(&self, path: &str) -> bool {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        // Kernels before 5.12 know no such question, and refuse it.
+        let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS | ResolveFlags::CACHED;
+        openat2(&self.0, path, flags, Mode::empty(), resolve).is_err_and(|errno| is_absent(&errno.into()))
     }
 
     /// When a plain file was last touched; `None`: there is none.
@@ -196,6 +214,20 @@ mod tests {
         for name in ["/young", "/circle", "/circle/file", "/pipe", "/file/below"] {
             assert_eq!(inside.touched(name).unwrap(), None, "{name}");
         }
+    }
+
+    #[test]
+    fn what_is_there_is_never_absent_at_a_glance() {
+        let folder = tempfile::tempdir().unwrap();
+        let inside = root(folder.path());
+        // Looked for once, so that the kernel remembers.
+        assert_eq!(inside.touched("/file").unwrap(), None);
+        let was_remembered = inside.is_absent_at_a_glance("/file");
+        std::fs::write(folder.path().join("file"), "").unwrap();
+        assert!(!inside.is_absent_at_a_glance("/file"), "remembered before: {was_remembered}");
+        std::fs::remove_file(folder.path().join("file")).unwrap();
+        symlink("/proc/uptime", folder.path().join("file")).unwrap();
+        assert!(!inside.is_absent_at_a_glance("/file"), "a link is for somebody to look at");
     }
 
     #[test]

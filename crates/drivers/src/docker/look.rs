@@ -5,13 +5,13 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::str::FromStr as _;
 
 use bollard::models::{
-    ContainerInspectResponse, ContainerState, ContainerStateStatusEnum as State, DeviceMapping,
-    DeviceRequest, EndpointSettings, PortBinding, PortMap,
+    ContainerStateStatusEnum as Status, DeviceMapping, DeviceRequest, PortBinding, PortMap,
 };
 use drowse_core::Timestamp;
 use drowse_core::id::BootId;
 use drowse_core::worker::Power;
 
+use super::inspected::{Endpoint, Inspected, State};
 use crate::driver::Seen;
 
 /// One look at a container.
@@ -77,7 +77,7 @@ impl Look {
     }
 
     /// `None`: the engine's answer does not say what it must.
-    pub(super) fn of(found: &ContainerInspectResponse, began_at: Timestamp) -> Option<Self> {
+    pub(super) fn of(found: &Inspected, began_at: Timestamp) -> Option<Self> {
         let id = found.id.clone()?;
         let state = found.state.as_ref()?;
         let power = power(state)?;
@@ -132,7 +132,7 @@ impl Look {
 }
 
 /// Whether graphics processors by NVIDIA were asked for, in any of the ways there are.
-pub(super) fn was_given_gpus(found: &ContainerInspectResponse) -> bool {
+pub(super) fn was_given_gpus(found: &Inspected) -> bool {
     let Some(host) = &found.host_config else { return false };
     let is_gpu = |request: &DeviceRequest| {
         let ids = request.device_ids.iter().flatten();
@@ -150,7 +150,7 @@ pub(super) fn was_given_gpus(found: &ContainerInspectResponse) -> bool {
 }
 
 /// Of several networks the first by name, so that it is the same each time.
-fn address_of(networks: Option<&HashMap<String, EndpointSettings>>) -> Option<IpAddr> {
+fn address_of(networks: Option<&HashMap<String, Endpoint>>) -> Option<IpAddr> {
     let networks: BTreeMap<_, _> = networks.into_iter().flatten().collect();
     let parse = |address: &Option<String>| address.as_deref()?.parse::<IpAddr>().ok();
     let v4 = networks.values().find_map(|network| parse(&network.ip_address));
@@ -178,13 +178,13 @@ fn bound(binding: &PortBinding) -> Option<SocketAddr> {
     Some(SocketAddr::new(ip, port))
 }
 
-fn power(state: &ContainerState) -> Option<Power> {
+fn power(state: &State) -> Option<Power> {
     Some(match state.status? {
         // Its policy restarts it: the engine takes it for running, and so does whoever uses it.
-        State::RUNNING | State::RESTARTING | State::STOPPING => Power::Running,
-        State::PAUSED => Power::Paused,
-        State::CREATED | State::EXITED | State::DEAD | State::REMOVING => Power::Stopped,
-        State::EMPTY => return None,
+        Status::RUNNING | Status::RESTARTING | Status::STOPPING => Power::Running,
+        Status::PAUSED => Power::Paused,
+        Status::CREATED | Status::EXITED | Status::DEAD | Status::REMOVING => Power::Stopped,
+        Status::EMPTY => return None,
     })
 }
 

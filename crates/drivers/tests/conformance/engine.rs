@@ -85,6 +85,15 @@ impl Engine {
         let signal = if hangs { "-STOP" } else { "-CONT" };
         let status = Command::new("kill").args([signal, &pid.to_string()]).status();
         assert!(status.is_ok_and(|status| status.success()), "dockerd cannot be signalled");
+        if hangs {
+            // The signal stops one thread after the other, and those that it has not reached yet still answer.
+            self.eventually("dockerd hangs", || {
+                let threads = fs::read_dir(format!("/proc/{pid}/task")).expect("it runs").flatten();
+                let mut each =
+                    threads.filter_map(|thread| fs::read_to_string(thread.path().join("stat")).ok());
+                each.all(|stat| stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T')))
+            });
+        }
     }
 
     /// Runs the engine's own client; what it printed.

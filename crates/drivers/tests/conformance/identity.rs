@@ -113,6 +113,11 @@ pub(crate) async fn files_that_do_not_answer_concern_their_container_only(rig: &
         adopt(rig, name, Container::Named(name.to_owned())).await.1.expect("it can be adopted");
     }
     let [hung, well] = ["hung", "well"].map(|name| WorkerId::new(name).expect("a good name"));
+    let file = "/workspace/.keep-alive";
+    // What is known from before is no answer about what has come into its place.
+    for _ in 0..2 {
+        assert_eq!(rig.driver().touched(&hung, file, LONG).await, Ok(None));
+    }
     let pid = rig.engine().docker(&["inspect", "--format", "{{.State.Pid}}", "hung"]);
     let server = File::options().read(true).write(true).open("/dev/fuse").expect("there is /dev/fuse");
     let mounted = Command::new("nsenter")
@@ -121,7 +126,6 @@ pub(crate) async fn files_that_do_not_answer_concern_their_container_only(rig: &
         .stdin(Stdio::from(server.try_clone().expect("a file can be had twice")))
         .status();
     assert!(mounted.is_ok_and(|status| status.success()), "fd {}", server.as_raw_fd());
-    let file = "/workspace/.keep-alive";
     for _ in 0..3 {
         let touched = rig.driver().touched(&hung, file, short).await;
         assert_eq!(touched, Err(Error::TimedOut { within: short }));

@@ -55,6 +55,12 @@ impl Up {
 
     /// Asks the API; the status and the body.
     pub(crate) fn ask(&self, method: &str, path: &str, body: &str) -> std::io::Result<(u16, Value)> {
+        let (status, body) = self.text(method, path, body)?;
+        Ok((status, serde_json::from_str(&body).unwrap_or_default()))
+    }
+
+    /// The same, as it was said.
+    pub(crate) fn text(&self, method: &str, path: &str, body: &str) -> std::io::Result<(u16, String)> {
         let mut stream = TcpStream::connect(self.api)?;
         stream.set_read_timeout(Some(WITHIN))?;
         let (token, length) = (&self.token, body.len());
@@ -67,7 +73,7 @@ impl Up {
         stream.read_to_string(&mut answer)?;
         let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
         let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
-        Ok((status, serde_json::from_str(body).unwrap_or_default()))
+        Ok((status, body.to_owned()))
     }
 
     /// Waits until all workers are of this status.

@@ -46,6 +46,7 @@ impl Shared {
         self: &Arc<Self>,
         claimed: &Claimed,
         mut picture: Picture,
+        lane: Lane,
     ) -> Result<Option<Detection>, ControlError> {
         // What sleeps cannot be read, and what was read before it fell asleep stands.
         let is_running = picture.worker.status.kind() == StatusKind::Running;
@@ -76,11 +77,14 @@ impl Shared {
             // fail, the checklist finds that out.
             let _ = self.flush_past(verdict.at).await;
         }
+        // People are told of a warning once it is written, and what is to be done is due.
+        let lane =
+            if verdict.action == Action::None && notes.warnings.is_empty() { lane } else { Lane::Ordinary };
         let warnings = notes.warnings.clone();
         let (shared, picture, verdict) = (Arc::clone(self), Arc::new(picture), Box::new(verdict));
         let (stamp, judged, wanted) = (claimed.clone(), Arc::clone(&picture), verdict.clone());
         let (finished, worker) = self
-            .change("check", Lane::Ordinary, &claimed.worker, move |change| {
+            .change_here("check", lane, &claimed.worker, move |change| {
                 shared.write_check(change, &stamp, &judged, &wanted, notes)
             })
             .await?;
@@ -164,7 +168,11 @@ impl Shared {
         };
         let generation = change.worker().generation;
         let checked = Some(&picture.checked);
-        Ok(change.tx.finish_check(claimed, generation, checked, epoch, Some(next), change.now)?)
+        let finished = change.tx.finish_check(claimed, generation, checked, epoch, Some(next), change.now)?;
+        if finished == Finished::Written {
+            change.next_check_at = Some(change.locked.record().due_by(next));
+        }
+        Ok(finished)
     }
 
     /// The event that a verdict asks for, with what was judged and what is found under the lock.

@@ -17,10 +17,11 @@ use drowse_core::signal::DriverKind;
 use drowse_core::status::{FailCause, Status, StatusKind, WakeFrom};
 use drowse_core::worker::{Power, Worker};
 use drowse_drivers::{Error, Seen};
-use drowse_store::{Claimed, Finished, Lane, View};
+use drowse_store::{Claimed, Finished, Lane};
 
+use super::begin::Loaded;
 use super::effects::RETRY;
-use super::{CLAIM_FOR, signals};
+use super::signals;
 use crate::doubts::Doubt;
 use crate::fleet::{ControlError, Detection, Terms};
 use crate::hands::LOOK_WITHIN;
@@ -34,80 +35,16 @@ pub(super) const LOOK_FOR: Duration = Duration::from_secs(15);
 /// How soon a worker is looked at again about which something is still to be written down.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// How often a check on demand is tried before it answers with what is known.
-const MOST_TRIES: usize = 3;
-
 impl Shared {
-    /// Starts a check of a worker that is ours.
-    pub(super) fn begin_check(self: &Arc<Self>, claimed: Claimed) {
-        let shared = Arc::clone(self);
-        let place = self.queue.place();
-        self.tasks.spawn(async move {
-            // A check that fails leaves its claim, and with it the worker is due again when that is over.
-            if let Err(error) = Box::pin(shared.check(&claimed)).await {
-                tracing::warn!(worker = %claimed.worker, %error, "a check failed");
-                shared.metrics.count(|counted| counted.failed_checks += 1);
-            }
-            drop(place);
-        });
-    }
-
-    /// Checks a worker on demand. One that is being checked already is waited for and then checked again:
-    /// whoever asks wants to know what is so now.
-    pub(crate) async fn check_now(self: &Arc<Self>, id: &WorkerId) -> Result<Detection, ControlError> {
-        // Some checks find something that changes the question, such as a worker that is gone.
-        for _ in 0..MOST_TRIES {
-            let mut finished = self.queue.finished();
-            let (worker, by, clock) = (id.clone(), self.replica.clone(), self.clock.clone());
-            let (claimed, record) = self
-                .db
-                .tx("claim", Lane::Ordinary, move |tx| {
-                    let now = clock.now();
-                    let claimed = tx.claim(&worker, &by, now, now + CLAIM_FOR)?;
-                    let record = tx.worker(&worker)?.filter(|record| record.removed_at.is_none());
-                    let record = record.ok_or(ControlError::NotFound(worker))?;
-                    Ok::<_, ControlError>((claimed, record))
-                })
-                .await?;
-            if let Some(claimed) = claimed {
-                let _place = self.queue.place();
-                if let Some(detection) = Box::pin(self.check(&claimed)).await? {
-                    return Ok(detection);
-                }
-                continue;
-            }
-            // A claim that a dead replica left is over by itself.
-            let until = record.claim_until.unwrap_or(self.clock.now());
-            tokio::select! {
-                biased;
-                _ = finished.changed() => {}
-                () = self.clock.sleep_until(until) => {}
-            }
-        }
-        let (shared, worker) = (Arc::clone(self), id.clone());
-        self.db
-            .read(move |view| {
-                let now = shared.clock.now();
-                let picture = Picture::load(view, &shared.policies, &worker, now)?;
-                let picture = picture.ok_or(ControlError::NotFound(worker))?;
-                Ok(Detection::new(&picture, &picture.judge(None, now), &picture.worker))
-            })
-            .await
-    }
-
-    /// One check. `None`: it was overtaken, and comes again.
+    /// One check, by a task that nobody gives up half-way. `None`: it was overtaken, and comes again.
     pub(super) async fn check(
         self: &Arc<Self>,
         claimed: &Claimed,
+        loaded: Loaded,
     ) -> Result<Option<Detection>, ControlError> {
-        // A check that a stall interrupted comes before the loop does.
-        self.make_up_for_absence().await?;
-        let began_at = self.clock.now();
-        let (shared, id) = (Arc::clone(self), claimed.worker.clone());
-        let load = move |view: &View<'_>| Picture::load(view, &shared.policies, &id, began_at);
-        let count = self.untold.count();
-        let picture = self.db.glance(load).await?;
-        let Some(mut picture) = picture else { return Ok(None) };
+        let Loaded { picture, count, lane } = loaded;
+        let Some(mut picture) = picture.map(|picture| *picture) else { return Ok(None) };
+        let began_at = picture.began_at;
         self.metrics.count(|counted| counted.checks += 1);
         let spec: WorkerSpec = serde_json::from_value(picture.record.spec.clone())
             .map_err(|error| ControlError::invalid("spec", error.to_string()))?;
@@ -180,7 +117,7 @@ impl Shared {
         }
         // Of what sleeps nothing is read, and so nothing of it is in doubt but what the driver does not say.
         self.doubt(&claimed.worker, &picture.doubted).await;
-        Box::pin(self.decide(claimed, picture)).await
+        Box::pin(self.decide(claimed, picture, lane)).await
     }
 
     /// Looks at the driver, and makes what is to be made.
@@ -318,11 +255,14 @@ impl Shared {
     ) -> Result<Finished, ControlError> {
         let (stamp, clock) = (claimed.clone(), self.clock.clone());
         let (generation, epoch) = (picture.worker.generation, picture.book.epoch());
-        self.db
+        let finished: Result<_, ControlError> = self
+            .db
             .tx("finish", Lane::Ordinary, move |tx| {
                 Ok(tx.finish_check(&stamp, generation, None, epoch, next, clock.now())?)
             })
-            .await
+            .await;
+        self.queue.nudge();
+        finished
     }
 }
 

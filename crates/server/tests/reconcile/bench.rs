@@ -192,6 +192,11 @@ impl Bench {
         self.program.as_ref().unwrap()
     }
 
+    /// Where the database is.
+    pub(crate) fn file(&self) -> std::path::PathBuf {
+        self.folder.path().join("drowse.db")
+    }
+
     pub(crate) fn fleet(&self) -> Fleet {
         self.program().fleet.clone()
     }

@@ -42,6 +42,46 @@ fn an_idle_worker_is_paused_at_its_deadline_and_explain_says_why() {
     assert_eq!(bench.fleet().metrics().pauses.values().sum::<u64>(), 1);
 }
 
+/// They are read in one view, and one that cannot be read fails the whole of it.
+#[test]
+fn what_is_damaged_of_one_concerns_nobody_who_is_due_together_with_it() {
+    let mut bench = Bench::new(1, vec![global(10)]);
+    let all: Vec<_> = (0..20).map(|number| bench.add(&format!("w{number}"), true)).collect();
+    let file = rusqlite::Connection::open(bench.file()).unwrap();
+    let damaged = file.execute("UPDATE checked SET doc = '{' WHERE worker_id = 'w7'", []).unwrap();
+    assert_eq!(damaged, 1);
+    bench.pass_secs(15);
+    for worker in &all {
+        let power = if worker.as_str() == "w7" { Power::Running } else { Power::Paused };
+        assert_eq!(bench.power(worker), power, "{worker}");
+    }
+    assert!(bench.fleet().metrics().failed_checks > 0);
+}
+
+#[test]
+fn checks_that_nobody_has_to_wait_for_come_together() {
+    let layer = global(600).with(Key::CheckInterval, Value::Duration(Duration::from_secs(30)));
+    let mut bench = Bench::new(1, vec![layer]);
+    for number in 0..5 {
+        bench.add(&format!("w{number}"), true);
+        bench.pass(Duration::from_millis(137));
+    }
+    bench.pass_secs(40);
+    let before = bench.fleet().metrics().checks;
+    let whole = bench.now().to_the_second() + Duration::from_secs(32);
+    let mut instants = std::collections::BTreeSet::new();
+    let mut seen = before;
+    while bench.now() < whole {
+        bench.step(whole);
+        if bench.fleet().metrics().checks != seen {
+            seen = bench.fleet().metrics().checks;
+            instants.insert(bench.now());
+        }
+    }
+    assert!(seen - before >= 5, "{seen} after {before}");
+    assert!(instants.iter().all(|at| *at == at.to_the_second()), "{instants:?}");
+}
+
 #[test]
 fn a_busy_worker_stays_awake_and_sleeps_one_timeout_after_its_work() {
     let mut bench = Bench::new(2, vec![global(10)]);

@@ -20,7 +20,7 @@ use tokio::task::JoinHandle;
 
 use super::bench::{Bench, START, edge, global};
 use super::law::{belief_is_truth, entries, journal_agrees, nothing_is_stuck};
-use super::subject::{Dice, IDLE_TIMEOUT, Subject};
+use super::subject::{Dice, IDLE_TIMEOUT, OVERLOOKED, Subject};
 
 /// How long a life is.
 const LENGTH: Duration = Duration::from_secs(150);
@@ -343,7 +343,9 @@ impl Life {
         let now = self.bench.now();
         for index in 0..self.subjects.len() {
             self.bench.sim.load(&self.subjects[index].id, Signal::Cpu, Load::PerSecond(0));
-            if self.subjects[index].busy_since.take().is_some() {
+            // Whoever began in this very instant has not worked.
+            let busy_since = self.subjects[index].busy_since.take();
+            if busy_since.is_some_and(|since| now >= since + OVERLOOKED) {
                 self.subjects[index].worked_at = Some(now);
             }
             if self.subjects[index].connected_since.is_some() {

@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 /// The shortest idle timeout that is ever in force.
 pub(crate) const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
 /// What a processor did for less than this may be overlooked: it is less than 2 % of an interval.
-const OVERLOOKED: Duration = Duration::from_millis(400);
+pub(crate) const OVERLOOKED: Duration = Duration::from_millis(400);
 /// Chance from a seed.
 pub(crate) struct Dice(pub(crate) u64);
 

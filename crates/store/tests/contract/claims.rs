@@ -135,8 +135,11 @@ fn a_nudge_during_a_check_is_not_lost() {
         let claimed = due(&store, "me", 100, 130).remove(0);
         store.tx(|t| t.nudge(&id("web"), at(105))).unwrap();
         assert_eq!(store.read(|t| t.next_due_at()).unwrap(), Some(at(130)), "nobody spins on it");
+        // Whoever finishes the check knows it too.
+        assert_eq!([at(400), at(104)].map(|next| record(&store, "web").due_by(next)), [at(105), at(104)]);
         assert_eq!(finish(&store, &claimed, Some(400)), Finished::Written);
         assert_eq!(record(&store, "web").next_check_at, Some(at(105)));
+        assert_eq!(record(&store, "web").due_by(at(400)), at(400));
         // The next check knows what the nudge was about.
         let claimed = due(&store, "me", 105, 130).remove(0);
         assert_eq!(finish(&store, &claimed, None), Finished::Written);

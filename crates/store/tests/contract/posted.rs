@@ -112,6 +112,32 @@ fn a_wake_goes_ahead_of_what_was_posted_before_it() {
 }
 
 #[test]
+fn what_is_in_no_hurry_keeps_its_turn_and_is_done_without_others_too() {
+    let database = Database::sqlite();
+    let store = database.open();
+    let (tell, told) = channel();
+    while_busy(&store, || {
+        for (name, lane) in [("a", Lane::Unhurried), ("b", Lane::Ordinary), ("c", Lane::Unhurried)] {
+            let tell = tell.clone();
+            let work = move |t: &Tx<'_>| {
+                tell.send(name).unwrap();
+                add(name)(t)
+            };
+            post(&store, lane, work);
+        }
+    });
+    assert_eq!(told.iter().take(3).collect::<Vec<_>>(), ["a", "b", "c"]);
+    let alone = post(&store, Lane::Unhurried, add("alone"));
+    assert!(matches!(alone.recv().unwrap(), Ok(Ok(()))));
+    assert!(exists(&store, "alone"));
+    // More than share one commit.
+    let many: Vec<_> = (0..100).map(|_| post(&store, Lane::Unhurried, |_| Ok(()))).collect();
+    // Of one that is being closed nothing is lost.
+    drop(store);
+    assert!(many.into_iter().all(|told| matches!(told.recv().unwrap(), Ok(Ok(())))));
+}
+
+#[test]
 fn what_is_late_lets_others_go_ahead_but_not_for_ever() {
     let database = Database::sqlite();
     let store = database.open();
