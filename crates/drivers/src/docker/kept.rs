@@ -170,7 +170,7 @@ mod tests {
         };
         let mut asked = Vec::new();
         tokio::select! {
-            _ = async { while !asked.ends_with(b"\r\n\r\n") { asked.push(stream.read_u8().await.unwrap()); } } => {}
+            () = async { while !asked.ends_with(b"\r\n\r\n") { asked.push(stream.read_u8().await.unwrap()); } } => {}
             _ = &mut asking => panic!("nobody has answered"),
         }
         drop(asking);
