@@ -85,7 +85,7 @@ fn a_port_of_its_own_can_speak_http_with_a_page_of_ones_own() {
     let mut up = folder.up(&[]);
     up.wait_for_all("web paused: idle for 2s");
     let answer = ask(listen, "/", "");
-    assert!(answer.starts_with("HTTP/1.1 503 ") && answer.contains("drowse-state: asleep"), "{answer}");
+    assert!(answer.starts_with("HTTP/1.1 503 ") && answer.contains("drowse-state: refused"), "{answer}");
     // It is never ready, as it says itself, so the page stays, and who waits is told in the end.
     let token = "drowse-wake-token: 0123456789abcdef\r\n";
     let page = ask(listen, "/", &format!("accept: text/html\r\n{token}"));

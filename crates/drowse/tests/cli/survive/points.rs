@@ -24,18 +24,32 @@ struct Death {
     nth: usize,
 }
 
+/// How often an act is performed until it passes what it should.
+const TRIES: usize = 5;
+
 /// What an act passes when nobody dies.
 fn deaths(stand: &Stand, up: &mut Up, act: Act) -> BTreeSet<Death> {
-    act.begin(stand);
-    let before = stand.passed_length();
-    assert_eq!(act.perform(stand, up), Ended::Done);
-    let mut times: BTreeMap<String, usize> = BTreeMap::new();
-    for point in stand.passed(before) {
-        *times.entry(point).or_default() += 1;
+    let mut perform = || {
+        act.begin(stand);
+        let before = stand.passed_length();
+        assert_eq!(act.perform(stand, up), Ended::Done);
+        let mut times: BTreeMap<String, usize> = BTreeMap::new();
+        for point in stand.passed(before) {
+            *times.entry(point).or_default() += 1;
+        }
+        times
+    };
+    let lacks = |times: &BTreeMap<String, usize>| {
+        act.passes().iter().find(|point| !times.contains_key(**point)).copied()
+    };
+    let mut times = perform();
+    // A pause shows in the books a moment before all know of it, and whoever comes in between gets no head start.
+    for _ in 1..TRIES {
+        if lacks(&times).is_some() {
+            times = perform();
+        }
     }
-    for point in act.passes() {
-        assert!(times.contains_key(*point), "{act:?} does not pass {point}: {times:?}");
-    }
+    assert_eq!(lacks(&times), None, "{act:?} does not pass it: {times:?}");
     // Between the first check and the one that decides, an idle worker passes the same points again and again.
     let last = |times| if matches!(act, Act::Idle | Act::IdleUndone) { times } else { 1 };
     let first_and_last =
