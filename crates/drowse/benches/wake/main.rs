@@ -132,7 +132,7 @@ fn show((running, stopped): (&[Duration], &[Duration]), bare: &[Duration], visit
     report.row("thaw, connect → first byte, p50", percentile(bare, 50.0), Unit::Seconds, None);
     report.row("the same, p99", percentile(bare, 99.0), Unit::Seconds, None);
 
-    let report = Report::group("a frozen worker, through the control plane");
+    let report = Report::group("a frozen worker, through the control plane, without a head start");
     let of = |visits: &[Visit], part: fn(&Visit) -> Duration| visits.iter().map(part).collect::<Vec<_>>();
     let all = of(visits, Visit::all);
     for (name, times) in [
@@ -146,7 +146,8 @@ fn show((running, stopped): (&[Duration], &[Duration]), bare: &[Duration], visit
     report.row("all of it, p50", percentile(&all, 50.0), Unit::Seconds, None);
     report.row("all of it, p99", percentile(&all, 99.0), Unit::Seconds, Some(Aim::AtMost(0.005)));
     report.row("all of it, longest", percentile(&all, 100.0), Unit::Seconds, None);
-    report.row("p50 against SIGCONT", percentile(&all, 50.0) / cont, Unit::Times, Some(Aim::AtMost(2.0)));
+    // No aim of its own: nobody gets a head start here, and whoever comes by the door does.
+    report.row("p50 against SIGCONT", percentile(&all, 50.0) / cont, Unit::Times, None);
 
     let report = Report::group("a running worker, through the control plane");
     let all = of(held, Visit::all);
