@@ -133,7 +133,13 @@ impl Scene<'_> {
                 // A former life of ours has said it, or another replica.
                 let said = self.still(&self.said());
                 if !said.is_empty() {
-                    return Correction::Note(Standing::warnings(self.worker, self.policy, said, now));
+                    let warnings = Standing::warnings(self.worker, self.policy, said, now);
+                    // What we have taken away ourselves is not there any more, whoever said it.
+                    return if standing.is_none() {
+                        Correction::Note(warnings)
+                    } else {
+                        Correction::Say(warnings)
+                    };
                 }
                 if standing.is_none() { Correction::Say(nothing()) } else { Correction::Keep }
             }
