@@ -473,3 +473,13 @@ pub(crate) enum Admitted {
     Counted(Pass),
     Robot(Robot),
 }
+
+impl Admitted {
+    /// They have to end.
+    pub(crate) fn is_cut(&self) -> bool {
+        match self {
+            Self::Counted(pass) => pass.is_cut(),
+            Self::Robot(robot) => robot.is_cut(),
+        }
+    }
+}

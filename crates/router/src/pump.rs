@@ -42,7 +42,7 @@ use crate::router::{Inside, Now};
 use crate::turned::Turned;
 use accept::{Called, NotCalled, call};
 pub(crate) use conn::Key;
-use conn::{Came, Phase, Side, Watch, Went};
+use conn::{Came, Peeked, Phase, Side, Watch, Went};
 use gather::Gatherers;
 use late::{Late, Patience};
 pub(crate) use mailbox::{Adopted, Letter, Mailbox, With};
@@ -130,7 +130,11 @@ impl Pump {
             for turn in [Side::Client, Side::Worker] {
                 for event in &events {
                     match Token::unpack(event.data.u64()) {
-                        Token::Conn(slot, side) if side == turn => self.happened(slot, side, event.flags),
+                        Token::Conn(slot, side, mark) if side == turn => {
+                            if self.conns.with_socket(slot, side, mark).is_some() {
+                                self.happened(slot, side, event.flags);
+                            }
+                        }
                         Token::Port(id) if turn == Side::Client => self.accept(id),
                         Token::Conn(..) | Token::Port(_) => {}
                         Token::Bell => has_letters = true,
@@ -244,16 +248,17 @@ impl Pump {
     /// Watches for room where there was none.
     fn watch(&mut self, slot: u32) {
         let Some(conn) = self.conns.get_mut(slot) else { return };
-        let token = |side| EventData::new_u64(Token::Conn(slot, side).pack());
+        let (turn, call) = (conn.turn, conn.call);
+        let token = |side, mark| EventData::new_u64(Token::Conn(slot, side, mark).pack());
         let wanted = conn.client_watch.next(conn.down.is_full, conn.up.gathers());
         if conn.client_watch != wanted {
-            set_watch(&self.epoll, &conn.client, token(Side::Client), conn.client_watch, wanted);
+            set_watch(&self.epoll, &conn.client, token(Side::Client, turn), conn.client_watch, wanted);
             conn.client_watch = wanted;
         }
         if let Some(worker) = &conn.worker {
             let wanted = conn.worker_watch.next(conn.up.is_full, conn.down.gathers());
             if conn.worker_watch != wanted {
-                set_watch(&self.epoll, worker, token(Side::Worker), conn.worker_watch, wanted);
+                set_watch(&self.epoll, worker, token(Side::Worker, call), conn.worker_watch, wanted);
                 conn.worker_watch = wanted;
             }
         }
@@ -263,15 +268,23 @@ impl Pump {
     fn stir(&mut self, slot: u32, side: Side) {
         let Some(conn) = self.conns.get_mut(slot) else { return };
         // Also whoever takes again what has been waiting for them.
-        let peeked = if conn.could_move() { Some(true) } else { conn.peek(side) };
+        let peeked = if conn.could_move() {
+            Peeked::Bytes
+        } else if conn.holds_from(side) {
+            // Whatever comes after what is held is for when that has been taken.
+            Peeked::Nothing
+        } else {
+            conn.peek(side)
+        };
         match peeked {
-            Some(true) => {
+            Peeked::Bytes => {
                 conn.phase = Phase::Rejoining(None);
                 conn.asked_at = self.now;
                 self.arrive(slot);
             }
-            Some(false) if conn.pass_end_on(side) => self.close(slot),
-            Some(false) | None => {}
+            Peeked::End if conn.pass_end_on(side) => self.close(slot),
+            Peeked::Gone => self.close(slot),
+            Peeked::End | Peeked::Nothing => {}
         }
     }
 
@@ -321,6 +334,10 @@ impl Pump {
     /// `called`: the worker has been called for them already.
     fn passed(&mut self, key: Key, admitted: Admitted, called: Option<Result<Called, NotCalled>>) {
         let Some(conn) = self.conns.of(key) else { return };
+        if admitted.is_cut() {
+            // They had to end before they heard that they may go on, and nobody will tell them again.
+            return self.close(key.slot);
+        }
         match conn.phase {
             Phase::Waiting(_) => {
                 conn.admitted = Some(admitted);
@@ -351,6 +368,8 @@ impl Pump {
             && let Some(back) = back.take()
             && let Ok(client) = conn.client.try_clone()
         {
+            // It stays open elsewhere, so it would still be watched.
+            let _ = epoll::delete(&self.epoll, &conn.client);
             // Nobody waits for it: it ends.
             drop(back.send((client, why)));
         }
@@ -386,13 +405,7 @@ impl Pump {
                 Letter::Go(door) => self.each(&door, Self::go_on),
                 Letter::Cut(door) => self.each(&door, |pump, slot| {
                     let admitted = pump.conns.get_mut(slot).and_then(|conn| conn.admitted.as_ref());
-                    if matches!(admitted, Some(Admitted::Counted(pass)) if pass.is_cut()) {
-                        pump.close(slot);
-                    }
-                }),
-                Letter::CutRobots(door) => self.each(&door, |pump, slot| {
-                    let admitted = pump.conns.get_mut(slot).and_then(|conn| conn.admitted.as_ref());
-                    if matches!(admitted, Some(Admitted::Robot(robot)) if robot.is_cut()) {
+                    if admitted.is_some_and(Admitted::is_cut) {
                         pump.close(slot);
                     }
                 }),

@@ -4,6 +4,7 @@
 
 mod door {
     mod budget;
+    mod ends;
     mod hangs;
     mod http;
     pub(crate) mod plane;

@@ -47,7 +47,7 @@ impl Door {
             _ = robots.wait_for(|robots| robots.inside == 0) => {}
             _ = router.control.slept(&self.worker, true) => {
                 self.robots.send_modify(|robots| *robots = Robots { inside: 0, round: robots.round + 1 });
-                router.post_all(|| Letter::CutRobots(Arc::clone(self)));
+                router.post_all(|| Letter::Cut(Arc::clone(self)));
             }
         }
     }

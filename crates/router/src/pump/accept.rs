@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, acceptfrom_with, connect, socket_with, sockopt};
 
 use super::conn::{Came, Conn, Phase, SAID_AGAIN_AT_MOST, Watch};
-use super::slots::Token;
+use super::slots::{Mark, Token};
 use super::way::Way;
 use super::{Adopted, Pump, With};
 use crate::door::{Admitted, Dial, Door};
@@ -143,7 +143,8 @@ impl Pump {
 
     fn stranger(&self, port: u64, lane: Arc<Lane>, client: OwnedFd, from: IpAddr) -> Box<Conn> {
         Box::new(Conn {
-            turn: 0,
+            turn: Mark::default(),
+            call: Mark::default(),
             phase: Phase::Waiting(None),
             admitted: None,
             from,
@@ -185,6 +186,7 @@ impl Pump {
             Err(NotCalled::Refused) => return self.call_again(slot),
         };
         conn.worker = Some(worker);
+        conn.call = conn.call.next();
         conn.phase = Phase::Dialing { since: self.now };
         conn.sent = (self.now < conn.lane.door.replay_until()).then(Vec::new);
         // Until somebody picks up there is no room for a byte, and the kernel tells when there is.

@@ -11,7 +11,8 @@ use rustix::fd::OwnedFd;
 use rustix::net::{RecvFlags, getpeername, recv, sockopt};
 use tokio::sync::oneshot;
 
-use super::way::{Kit, Ran, Stopped, Terms, Way, is_refusal};
+use super::slots::Mark;
+use super::way::{Kit, Ran, Source, Stopped, Terms, Way, is_refusal};
 use crate::door::{Admitted, Door};
 use crate::port::Lane;
 use crate::queue::Ticket;
@@ -36,7 +37,7 @@ pub(super) enum Side {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Key {
     pub(super) slot: u32,
-    pub(super) turn: u32,
+    pub(super) turn: Mark,
 }
 
 /// How it came to be here.
@@ -66,7 +67,9 @@ pub(super) enum Phase {
 /// One connection.
 #[derive(Debug)]
 pub(super) struct Conn {
-    pub(super) turn: u32,
+    pub(super) turn: Mark,
+    /// Grows with every call of the worker: what is told of the socket of a former one is no news of this.
+    pub(super) call: Mark,
     pub(super) phase: Phase,
     /// That it was let through. Not while it waits and counts at the gate, and not when it has fallen silent.
     pub(super) admitted: Option<Admitted>,
@@ -143,6 +146,16 @@ impl Watch {
     }
 }
 
+/// What is next in a socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Peeked {
+    Nothing,
+    Bytes,
+    End,
+    /// It ended without an end.
+    Gone,
+}
+
 /// What came of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Went {
@@ -167,8 +180,10 @@ impl Conn {
         if is_gone || flags.intersects(EventFlags::IN | EventFlags::RDHUP) {
             from_here.is_readable = true;
         }
-        if is_gone || flags.contains(EventFlags::RDHUP) {
-            from_here.is_closing = true;
+        if is_gone {
+            from_here.source = Source::Gone;
+        } else if flags.contains(EventFlags::RDHUP) {
+            from_here.source = from_here.source.max(Source::Closing);
         }
         if flags.contains(EventFlags::PRI) {
             from_here.is_urgent = true;
@@ -194,7 +209,10 @@ impl Conn {
                 self.phase = Phase::Flowing;
             }
             self.last_byte_at = now;
-            Door::moved(&self.lane.door, up.moved, down.moved);
+            if let Some(Admitted::Counted(_)) = self.admitted {
+                // What a robot moves is no use of the worker.
+                Door::moved(&self.lane.door, up.moved, down.moved);
+            }
         }
         if down.moved > 0 && self.sent.take().is_some() {
             self.lane.door.has_answered();
@@ -229,7 +247,11 @@ impl Conn {
             // It may have answered before it stopped listening.
             self.up.give_up(kit);
         }
-        let is_gone = up.stopped == Stopped::SourceGone
+        // Whoever is gone after their last word hears nothing more, and says nothing by which that would be noticed.
+        let is_deserted =
+            [&self.up, &self.down].iter().any(|way| way.is_over() && way.source == Source::Gone);
+        let is_gone = is_deserted
+            || up.stopped == Stopped::SourceGone
             || matches!(down.stopped, Stopped::SourceGone | Stopped::SinkGone | Stopped::SinkRefused);
         if is_gone || (self.up.is_over() && self.down.is_over()) {
             return Went::Over;
@@ -266,23 +288,47 @@ impl Conn {
         self.down.watch_source();
     }
 
+    /// Which of the sockets that it had on one side is meant.
+    pub(super) fn mark(&self, side: Side) -> Mark {
+        match side {
+            Side::Client => self.turn,
+            Side::Worker => self.call,
+        }
+    }
+
+    /// Whether something that came from there waits to be taken on the other side.
+    pub(super) fn holds_from(&self, side: Side) -> bool {
+        match side {
+            Side::Client => self.up.holds(),
+            Side::Worker => self.down.holds(),
+        }
+    }
+
+    /// What was sent is kept only for as long as it may have to be said again.
+    pub(super) fn forget_what_was_sent(&mut self, now: Timestamp) {
+        if now >= self.lane.door.replay_until() {
+            self.sent = None;
+        }
+    }
+
     /// Whether there is something that waits to be moved, and somebody who takes it.
     pub(super) fn could_move(&self) -> bool {
         [&self.up, &self.down].iter().any(|way| way.could_move())
     }
 
-    /// What is next in a socket, without taking it: `Some(true)` bytes, `Some(false)` the end.
-    pub(super) fn peek(&self, side: Side) -> Option<bool> {
+    /// What is next in a socket, without taking it.
+    pub(super) fn peek(&self, side: Side) -> Peeked {
         let socket = match side {
-            Side::Client => &self.client,
-            Side::Worker => self.worker.as_ref()?,
+            Side::Client => Some(&self.client),
+            Side::Worker => self.worker.as_ref(),
         };
+        let Some(socket) = socket else { return Peeked::Nothing };
         let mut byte = [0_u8; 1];
         match recv(socket, &mut byte[..], RecvFlags::PEEK | RecvFlags::DONTWAIT) {
-            Ok((0, _)) => Some(false),
-            Ok(_) => Some(true),
-            Err(rustix::io::Errno::AGAIN) => None,
-            Err(_) => Some(false),
+            Ok((0, _)) => Peeked::End,
+            Ok(_) => Peeked::Bytes,
+            Err(rustix::io::Errno::AGAIN) => Peeked::Nothing,
+            Err(_) => Peeked::Gone,
         }
     }
 

@@ -26,8 +26,6 @@ pub(crate) enum Letter {
     Go(Arc<Door>),
     /// Those of a door end whose round is over.
     Cut(Arc<Door>),
-    /// The robots of a door end.
-    CutRobots(Arc<Door>),
     /// Another port.
     Listen(Arc<Port>, Arc<OwnedFd>),
     /// Nobody comes in by a port any more. Whoever waits for that is told when the sender is dropped.

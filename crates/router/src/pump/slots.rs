@@ -9,10 +9,26 @@ pub(super) enum Token {
     /// It is time to look at those who are not watched.
     Look,
     Port(u64),
-    Conn(u32, Side),
+    /// A socket of whoever has this place, and which one: a word about one that was there before it is about nobody.
+    Conn(u32, Side, Mark),
+}
+
+/// Tells the sockets apart that have the same place one after the other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Mark(u32);
+
+impl Mark {
+    /// The next one. They come back after two thousand millions, when nobody speaks of the first any more.
+    pub(super) fn next(self) -> Self {
+        Self((self.0 + 1) & MARKS)
+    }
 }
 
 const PORT: u64 = 1 << 63;
+
+/// As many bits as a token has to spare.
+const MARKS: u32 = (1 << 31) - 1;
+const SLOTS: u64 = (1 << 31) - 1;
 
 impl Token {
     pub(super) fn pack(self) -> u64 {
@@ -20,7 +36,9 @@ impl Token {
             Self::Bell => u64::MAX,
             Self::Look => u64::MAX - 1,
             Self::Port(id) => PORT | id,
-            Self::Conn(slot, side) => u64::from(slot) << 1 | u64::from(side == Side::Worker),
+            Self::Conn(slot, side, Mark(mark)) => {
+                u64::from(mark) << 32 | (u64::from(slot) & SLOTS) << 1 | u64::from(side == Side::Worker)
+            }
         }
     }
 
@@ -33,7 +51,8 @@ impl Token {
             Self::Port(packed & !PORT)
         } else {
             let side = if packed & 1 == 0 { Side::Client } else { Side::Worker };
-            Self::Conn(u32::try_from(packed >> 1).unwrap_or(u32::MAX), side)
+            let slot = u32::try_from(packed >> 1 & SLOTS).expect("31 bits");
+            Self::Conn(slot, side, Mark(u32::try_from(packed >> 32).expect("31 bits")))
         }
     }
 }
@@ -50,7 +69,7 @@ pub(super) struct Slots {
 
 #[derive(Debug, Default)]
 struct Place {
-    turn: u32,
+    turn: Mark,
     conn: Option<Box<Conn>>,
 }
 
@@ -66,7 +85,7 @@ impl Slots {
             u32::try_from(self.places.len() - 1).expect("there are fewer files than that")
         });
         let place = &mut self.places[slot as usize];
-        place.turn = place.turn.wrapping_add(1);
+        place.turn = place.turn.next();
         conn.turn = place.turn;
         place.conn = Some(conn);
         self.taken += 1;
@@ -80,6 +99,11 @@ impl Slots {
     /// Whoever is meant, if they are still there.
     pub(super) fn of(&mut self, key: Key) -> Option<&mut Conn> {
         self.get_mut(key.slot).filter(|conn| conn.turn == key.turn)
+    }
+
+    /// Whoever has this place, if it is their socket that is meant and not one that was here before.
+    pub(super) fn with_socket(&mut self, slot: u32, side: Side, mark: Mark) -> Option<&mut Conn> {
+        self.get_mut(slot).filter(|conn| conn.mark(side) == mark)
     }
 
     pub(super) fn take(&mut self, slot: u32) -> Option<Box<Conn>> {
@@ -111,9 +135,10 @@ mod tests {
             Token::Look,
             Token::Port(0),
             Token::Port(7),
-            Token::Conn(0, Side::Client),
-            Token::Conn(0, Side::Worker),
-            Token::Conn(u32::MAX, Side::Worker),
+            Token::Conn(0, Side::Client, Mark::default()),
+            Token::Conn(0, Side::Worker, Mark(1)),
+            Token::Conn(u32::MAX >> 1, Side::Client, Mark(MARKS)),
+            Token::Conn(u32::MAX >> 1, Side::Worker, Mark(MARKS).next()),
         ] {
             assert_eq!(Token::unpack(token.pack()), token);
         }

@@ -39,6 +39,7 @@ impl Pump {
     fn sweep_one(&mut self, slot: u32) -> Duration {
         let now = self.now;
         let Some(conn) = self.conns.get_mut(slot) else { return EVERY };
+        conn.forget_what_was_sent(now);
         if !conn.is_kept_alive && now.since(conn.came_at) >= KEEP_ALIVE_AFTER {
             conn.is_kept_alive = true;
             // The client's socket has it from the port.

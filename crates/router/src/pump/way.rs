@@ -67,19 +67,25 @@ enum End {
     PassedOn,
 }
 
+/// What is known of whoever speaks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Source {
+    #[default]
+    Speaks,
+    /// It says nothing after what there is.
+    Closing,
+    /// Nor does it hear anything.
+    Gone,
+}
+
 /// One direction.
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is what the kernel last said about one of the sockets"
-)]
 #[derive(Debug, Default)]
 pub(super) struct Way {
     held: Held,
     end: End,
     /// The source may have something.
     pub(super) is_readable: bool,
-    /// The source will say nothing after what it has.
-    pub(super) is_closing: bool,
+    pub(super) source: Source,
     /// The sink takes no more until it says so.
     pub(super) is_full: bool,
     /// Urgent data came: a read may then stop short of what there is.
@@ -165,9 +171,14 @@ impl Way {
         self.end != End::Open
     }
 
-    /// Something was read that the sink did not take, and it takes again.
+    /// Something was read that the sink has not taken yet.
+    pub(super) fn holds(&self) -> bool {
+        !matches!(self.held, Held::Nothing)
+    }
+
+    /// And it takes again.
     pub(super) fn could_move(&self) -> bool {
-        !self.is_full && !matches!(self.held, Held::Nothing)
+        !self.is_full && self.holds()
     }
 
     /// Whether the source is to be looked at from time to time, and not watched.
@@ -346,15 +357,16 @@ impl Way {
             // Less than asked for: there is no more. If the end had been announced before this read, then what
             // was read is all there will ever be, and the end need not be read by itself.
             self.is_readable = false;
-            if self.is_closing {
+            if self.source >= Source::Closing {
                 self.end = End::Heard;
             }
         }
         let bytes = &buffer[..read];
-        let took = match send(sink, bytes, SendFlags::NOSIGNAL) {
-            Ok(took) => took,
-            Err(Errno::AGAIN) => 0,
-            Err(error) => return Err(Failed::Sink(error)),
+        let (took, failed) = match send(sink, bytes, SendFlags::NOSIGNAL) {
+            Ok(took) => (took, None),
+            Err(Errno::AGAIN) => (0, None),
+            // It was not taken, so it may be for whoever is called next.
+            Err(error) => (0, Some(error)),
         };
         if let Some(sent) = sent {
             sent.extend_from_slice(&bytes[..took]);
@@ -363,9 +375,9 @@ impl Way {
             let bytes = bytes[took..].to_vec();
             kit.held += bytes.len();
             self.held = Held::Bytes { bytes, from: 0 };
-            self.is_full = true;
+            self.is_full = failed.is_none();
         }
-        Ok(took as u64)
+        failed.map_or(Ok(took as u64), |error| Err(Failed::Sink(error)))
     }
 
     /// Whatever was sent has to be sent again, to another sink.
@@ -393,9 +405,9 @@ impl Way {
         }
     }
 
-    /// The source has said its last, and nothing is held.
+    /// The source has said its last. What is held goes first, with a run.
     pub(super) fn pass_end_on(&mut self, sink: &OwnedFd) {
-        if !self.is_over() {
+        if !self.is_over() && !self.holds() {
             let _ = shutdown(sink, Shutdown::Write);
             self.end = End::PassedOn;
         }
@@ -416,6 +428,8 @@ impl Way {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read as _, Write as _};
+
     use super::super::bulk::tests::gathering;
     use super::*;
 
@@ -427,5 +441,38 @@ mod tests {
         assert!(!way.waits_for_a_look() && !way.gathers());
         way.end = End::PassedOn;
         assert!(!way.waits_for_a_look() && !way.gathers());
+    }
+
+    #[test]
+    fn an_end_is_not_passed_on_before_what_came_before_it() {
+        let pair = || {
+            let (one, other) = std::os::unix::net::UnixStream::pair().unwrap();
+            one.set_nonblocking(true).unwrap();
+            (OwnedFd::from(one), other)
+        };
+        let ((source, mut speaker), (sink, mut listener)) = (pair(), pair());
+        let mut kit = Kit::new(1);
+        let mut way = Way::of_a_stranger();
+        let mut said = 0;
+        while !way.is_full {
+            speaker.write_all(&[7; 4096]).unwrap();
+            said += 4096;
+            way.is_readable = true;
+            way.run(&source, &sink, &mut kit, Terms::default());
+        }
+        drop(speaker);
+        assert!(way.holds());
+        way.pass_end_on(&sink);
+        assert!(!way.is_over(), "something is held");
+        let heard = std::thread::spawn(move || {
+            let mut heard = Vec::new();
+            listener.read_to_end(&mut heard).unwrap();
+            heard.len()
+        });
+        while !way.is_over() {
+            (way.is_full, way.is_readable) = (false, true);
+            way.run(&source, &sink, &mut kit, Terms::default());
+        }
+        assert_eq!(heard.join().unwrap(), said);
     }
 }

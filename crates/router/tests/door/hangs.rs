@@ -13,7 +13,7 @@ use super::plane::{echo, program, until};
 use crate::{Bench, call, ends, says};
 
 /// Somebody from another place.
-fn call_from(from: [u8; 4], door: SocketAddr) -> TcpStream {
+pub(crate) fn call_from(from: [u8; 4], door: SocketAddr) -> TcpStream {
     let stream = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
     bind(&stream, &SocketAddr::new(IpAddr::from(from), 0)).unwrap();
     connect(&stream, &door).unwrap();
