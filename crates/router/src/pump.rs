@@ -16,6 +16,8 @@ mod late;
 mod mailbox;
 mod pipes;
 mod post;
+mod rest;
+mod sent;
 mod slots;
 mod sweep;
 mod way;
@@ -46,6 +48,8 @@ use conn::{Came, Peeked, Phase, Side, Watch, Went};
 use gather::Gatherers;
 use late::{Late, Patience};
 pub(crate) use mailbox::{Adopted, Letter, Mailbox, With};
+use rest::Rest;
+pub(crate) use sent::Kept;
 use slots::{Slots, Token};
 use way::Kit;
 
@@ -63,6 +67,7 @@ pub(crate) struct Common {
     pub(crate) now: Now,
     pub(crate) room: Arc<Room>,
     pub(crate) router: Weak<Inside>,
+    pub(crate) kept: Kept,
 }
 
 /// One pump.
@@ -111,7 +116,11 @@ impl Pump {
     /// Runs until it is told to end.
     pub(crate) fn run(mut self) {
         let mut events: Vec<Event> = Vec::with_capacity(EVENTS);
+        let rest = Rest::begin();
         loop {
+            if self.busy.is_empty() && self.patience() == Patience::Long {
+                rest.after(events.len());
+            }
             events.clear();
             let timeout = self.timeout();
             if self.patience() == Patience::None {
@@ -204,7 +213,7 @@ impl Pump {
         match conn.phase {
             Phase::Waiting(ticket) | Phase::Rejoining(ticket) => {
                 // An end alone is none: whoever has half-closed waits for an answer.
-                if flags.intersects(EventFlags::HUP | EventFlags::ERR) && side == Side::Client {
+                if side == Side::Client && conn.is_client_gone(flags) {
                     self.give_up(slot, ticket);
                 }
             }
@@ -216,9 +225,7 @@ impl Pump {
             }
             Phase::Flowing => self.go_on(slot),
             // A frozen worker would never answer the end of somebody who is gone, and they would keep their place.
-            Phase::Silent if side == Side::Client && flags.intersects(EventFlags::HUP | EventFlags::ERR) => {
-                self.close(slot);
-            }
+            Phase::Silent if side == Side::Client && conn.is_client_gone(flags) => self.close(slot),
             Phase::Silent => self.stir(slot, side),
         }
     }
@@ -364,6 +371,8 @@ impl Pump {
     /// Closes, or gives the client back to whoever can tell it why.
     fn turn_away(&mut self, slot: u32, why: Turned) {
         if let Some(conn) = self.conns.get_mut(slot)
+            // Whoever has heard the worker is in the middle of something, and words of ours would be taken for its words.
+            && matches!(conn.phase, Phase::Waiting(_))
             && let Came::FromTask(back) = &mut conn.came
             && let Some(back) = back.take()
             && let Ok(client) = conn.client.try_clone()

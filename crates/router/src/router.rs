@@ -25,7 +25,7 @@ use crate::http;
 use crate::keeper;
 use crate::listener::{Leads, Listener};
 use crate::port::{Lane, Leading, Port};
-use crate::pump::{Adopted, Common, Letter, Mailbox, Pump, With};
+use crate::pump::{Adopted, Common, Kept, Letter, Mailbox, Pump, With};
 use crate::room::{Room, Sources};
 use crate::route::{Route, Site};
 use crate::tally::Counts;
@@ -215,12 +215,14 @@ impl Router {
             listed: Mutex::default(),
             sources: Sources::default(),
         });
+        let kept = Kept::default();
         for (number, mailbox) in inside.pumps.iter().enumerate() {
             let common = Common {
                 control: Arc::clone(control),
                 now: Arc::clone(now),
                 room: Arc::clone(&inside.room),
                 router: Arc::downgrade(&inside),
+                kept: kept.clone(),
             };
             let pump = Pump::new(common, Arc::clone(mailbox), threads)?;
             std::thread::Builder::new().name(format!("router-{number}")).spawn(move || pump.run())?;

@@ -4,10 +4,11 @@
 
 mod door {
     mod budget;
-    mod ends;
+    pub(crate) mod ends;
     mod hangs;
     mod http;
     pub(crate) mod plane;
+    mod silence;
     mod ways;
 }
 

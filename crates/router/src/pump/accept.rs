@@ -11,6 +11,7 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, acceptfrom_with, connect, socket_with, sockopt};
 
 use super::conn::{Came, Conn, Phase, SAID_AGAIN_AT_MOST, Watch};
+use super::sent::Sent;
 use super::slots::{Mark, Token};
 use super::way::Way;
 use super::{Adopted, Pump, With};
@@ -186,9 +187,8 @@ impl Pump {
             Err(NotCalled::Refused) => return self.call_again(slot),
         };
         conn.worker = Some(worker);
-        conn.call = conn.call.next();
         conn.phase = Phase::Dialing { since: self.now };
-        conn.sent = (self.now < conn.lane.door.replay_until()).then(Vec::new);
+        conn.sent = (self.now < conn.lane.door.replay_until()).then(|| Sent::new(&self.common.kept));
         // Until somebody picks up there is no room for a byte, and the kernel tells when there is.
         conn.up.is_full = run.is_some();
         conn.dialled = run;
@@ -212,10 +212,8 @@ impl Pump {
         if conn.phase == Phase::Flowing {
             conn.lane.door.was_fooled();
         }
-        conn.worker = None;
-        conn.dialled = None;
-        conn.worker_watch = Watch::Nothing;
-        let sent = conn.sent.take().unwrap_or_default();
+        conn.hang_up();
+        let sent = conn.sent.take().map_or_else(Vec::new, Sent::into_bytes);
         if !sent.is_empty() {
             conn.said_again += 1;
             conn.said_in = Some(conn.run);

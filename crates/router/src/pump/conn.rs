@@ -11,16 +11,13 @@ use rustix::fd::OwnedFd;
 use rustix::net::{RecvFlags, getpeername, recv, sockopt};
 use tokio::sync::oneshot;
 
+use super::sent::Sent;
 use super::slots::Mark;
 use super::way::{Kit, Ran, Source, Stopped, Terms, Way, is_refusal};
 use crate::door::{Admitted, Door};
 use crate::port::Lane;
 use crate::queue::Ticket;
 use crate::turned::Turned;
-
-/// How much a client may have said to a worker that has not answered yet in its present run, so that it can be
-/// said again.
-const REPLAY_AT_MOST: usize = 64 << 10;
 
 /// How often at most something is said again of which a part may have been heard. A worker that takes bytes and hangs up,
 /// time after time, is not one that is still coming up.
@@ -68,7 +65,7 @@ pub(super) enum Phase {
 #[derive(Debug)]
 pub(super) struct Conn {
     pub(super) turn: Mark,
-    /// Grows with every call of the worker: what is told of the socket of a former one is no news of this.
+    /// Grows whenever a socket to the worker is let go of: what is told of a former one is no news of this.
     pub(super) call: Mark,
     pub(super) phase: Phase,
     /// That it was let through. Not while it waits and counts at the gate, and not when it has fallen silent.
@@ -88,7 +85,7 @@ pub(super) struct Conn {
     /// From the worker to the client.
     pub(super) down: Way,
     /// What was sent to a worker that has not answered yet in its present run.
-    pub(super) sent: Option<Vec<u8>>,
+    pub(super) sent: Option<Sent>,
     /// The run that was called last, and how often it was called again for something that may have been heard, or for a
     /// robot.
     pub(super) run: u64,
@@ -239,7 +236,7 @@ impl Conn {
             let worker = self.worker.as_ref().expect("it hung up a moment ago");
             down.stopped = self.down.run(worker, &self.client, kit, terms).stopped;
         }
-        if self.sent.as_ref().is_some_and(|sent| sent.len() > REPLAY_AT_MOST) {
+        if self.sent.as_ref().is_some_and(Sent::is_too_much) {
             // Too much to be said again: from here on it is as it is.
             self.sent = None;
         }
@@ -269,6 +266,25 @@ impl Conn {
             worker.is_some_and(|worker| matches!(sockopt::socket_error(worker), Ok(Err(_))))
         };
         sent.is_empty() || (self.said_again < SAID_AGAIN_AT_MOST && (was_reset || is_reset()))
+    }
+
+    /// Lets go of the worker's socket. What the kernel has told of it in this very round is no news of the next one.
+    pub(super) fn hang_up(&mut self) {
+        self.worker = None;
+        self.call = self.call.next();
+        self.dialled = None;
+        self.worker_watch = Watch::Nothing;
+    }
+
+    /// Whether somebody is gone for good, by what the kernel says of their socket. A client that was told of the worker's
+    /// end and then ends too is not: what it has said last is still to be heard.
+    pub(super) fn is_client_gone(&self, flags: EventFlags) -> bool {
+        flags.contains(EventFlags::ERR) || (flags.contains(EventFlags::HUP) && !self.down.is_over())
+    }
+
+    /// Whether nothing is on its way to the worker: somebody whose words it has yet to take is not silent.
+    pub(super) fn has_nothing_to_say(&self) -> bool {
+        !self.up.holds()
     }
 
     /// Whether a direction carries so much that its source is not watched.

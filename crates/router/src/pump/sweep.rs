@@ -69,6 +69,11 @@ impl Pump {
         if silent_for < idle {
             return idle.saturating_sub(silent_for);
         }
+        // Nobody is silent whose words cannot be passed on: not while a worker does not take them, and not while nothing
+        // may move at all, when they may have come and not been looked at.
+        if !self.is_valid || !conn.may_flow() || !conn.has_nothing_to_say() {
+            return EVERY;
+        }
         if matches!(conn.admitted, Some(Admitted::Counted(_)))
             && let Some(Admitted::Counted(pass)) = conn.admitted.take()
         {

@@ -13,6 +13,7 @@ use rustix::pipe::{SpliceFlags, splice};
 
 use super::bulk::Bulk;
 use super::pipes::{PIPE_BYTES, Pipe, Pipes};
+use super::sent::Sent;
 
 /// How much is read at once.
 pub(super) const BUFFER: usize = 64 << 10;
@@ -97,7 +98,7 @@ pub(super) struct Way {
 #[derive(Debug, Default)]
 pub(super) struct Terms<'a> {
     /// Gets a copy of what the sink takes.
-    pub(super) sent: Option<&'a mut Vec<u8>>,
+    pub(super) sent: Option<&'a mut Sent>,
     /// The other direction is over, and so is all with this one: nobody needs to be told of the end but by
     /// closing.
     pub(super) is_last: bool,
@@ -261,12 +262,7 @@ impl Way {
     }
 
     /// Writes what is held: all of it, or until the sink is full.
-    fn write_held(
-        &mut self,
-        sink: &OwnedFd,
-        kit: &mut Kit,
-        sent: Option<&mut Vec<u8>>,
-    ) -> Result<u64, Failed> {
+    fn write_held(&mut self, sink: &OwnedFd, kit: &mut Kit, sent: Option<&mut Sent>) -> Result<u64, Failed> {
         match &mut self.held {
             Held::Nothing => Ok(0),
             Held::Bytes { bytes, from } => {
@@ -276,7 +272,7 @@ impl Way {
                     Err(error) => return Err(Failed::Sink(error)),
                 };
                 if let Some(sent) = sent {
-                    sent.extend_from_slice(&bytes[*from..*from + took]);
+                    sent.add(&bytes[*from..*from + took]);
                 }
                 *from += took;
                 if *from < bytes.len() {
@@ -334,7 +330,7 @@ impl Way {
         source: &OwnedFd,
         sink: &OwnedFd,
         kit: &mut Kit,
-        sent: Option<&mut Vec<u8>>,
+        sent: Option<&mut Sent>,
     ) -> Result<u64, Failed> {
         let size = if kit.held > HELD_AT_MOST { BUFFER_WHEN_FULL } else { BUFFER };
         let buffer = &mut kit.buffer[..size];
@@ -369,7 +365,7 @@ impl Way {
             Err(error) => (0, Some(error)),
         };
         if let Some(sent) = sent {
-            sent.extend_from_slice(&bytes[..took]);
+            sent.add(&bytes[..took]);
         }
         if took < read {
             let bytes = bytes[took..].to_vec();

@@ -14,7 +14,7 @@ use super::plane::{Said, echo, id, program, until};
 use crate::{Bench, call, ends, says};
 
 /// The first words of a TLS client that names nobody.
-fn hello() -> Vec<u8> {
+pub(crate) fn hello() -> Vec<u8> {
     let mut body = vec![3, 3];
     body.extend([7; 32]);
     // No session, two ciphers, no compression.
