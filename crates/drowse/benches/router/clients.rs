@@ -11,7 +11,7 @@ use crate::proxies::Proxy;
 use crate::spent::Spent;
 
 /// How long each lasts.
-const LASTS: u64 = 3;
+const LASTS: u64 = 1;
 
 const GIB: f64 = 1_073_741_824.0;
 

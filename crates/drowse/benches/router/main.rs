@@ -24,8 +24,9 @@ use proxies::Proxy;
 use report::{Aim, Report, Unit, note};
 use up::free_address;
 
-/// Medians of fewer move with every run.
-const ROUNDS: usize = 9;
+/// Short and many: what else the machine does changes within seconds, and then meets everybody alike. Medians of fewer
+/// move with every run.
+const ROUNDS: usize = 27;
 
 fn main() {
     // Cargo runs bench targets in `cargo test --benches` too.
@@ -104,14 +105,14 @@ fn show(kind: Kind, proxies: &[Proxy], runs: &Runs) {
         for (proxy, values) in proxies.iter().zip(&all) {
             report.row(&format!("{name}: {}", proxy.name), median(values), unit, None);
         }
-        let (ratio, best) = against_best(&all, better);
+        let Against { ratio, spread: (low, high), best } = against_best(&all, better);
         let aim = match better {
             Better::Less => Aim::AtMost(1.0),
             Better::More => Aim::AtLeast(1.0),
         };
         let best = proxies[best].name;
         report.row(
-            &format!("{name}: drowse against the best of them, {best}"),
+            &format!("{name}: drowse against the best of them, {best} (95 %: {low:.2} to {high:.2})"),
             ratio,
             Unit::Times,
             Some(aim),
@@ -130,19 +131,43 @@ enum Better {
     More,
 }
 
-/// The first against the one of the others that does best: the median of the ratios of each round, in which all
-/// met the same machine. And which one that is.
-fn against_best(all: &[Vec<f64>], better: Better) -> (f64, usize) {
-    let ratio = |peer: &Vec<f64>| {
-        let ratios: Vec<f64> = all[0].iter().zip(peer).map(|(own, theirs)| own / theirs).collect();
-        median(&ratios)
+/// How the first does against one of the others.
+#[derive(Clone, Copy)]
+struct Against {
+    /// The median of the ratios of each round, in which all met the same machine.
+    ratio: f64,
+    /// Where that median would be found in 95 of 100 runs like this one.
+    spread: (f64, f64),
+    /// Which one of them.
+    best: usize,
+}
+
+/// Against the one of the others that does best.
+fn against_best(all: &[Vec<f64>], better: Better) -> Against {
+    let against = |(peer, values): (usize, &Vec<f64>)| {
+        let mut ratios: Vec<f64> = all[0].iter().zip(values).map(|(own, theirs)| own / theirs).collect();
+        ratios.sort_by(f64::total_cmp);
+        Against { ratio: median(&ratios), spread: spread(&ratios), best: peer }
     };
-    let ratios = all.iter().enumerate().skip(1).map(|(peer, values)| (ratio(values), peer));
+    let ratios = all.iter().enumerate().skip(1).map(against);
     let worst = match better {
-        Better::Less => ratios.max_by(|one, other| one.0.total_cmp(&other.0)),
-        Better::More => ratios.min_by(|one, other| one.0.total_cmp(&other.0)),
+        Better::Less => ratios.max_by(|one, other| one.ratio.total_cmp(&other.ratio)),
+        Better::More => ratios.min_by(|one, other| one.ratio.total_cmp(&other.ratio)),
     };
     worst.expect("there are peers")
+}
+
+/// The bounds of a median by the order of what it is of: whether each is above or below is the toss of a coin.
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a few dozen rounds"
+)]
+fn spread(sorted: &[f64]) -> (f64, f64) {
+    let count = sorted.len() as f64;
+    let below = ((count - 1.96 * count.sqrt()) / 2.0).floor().max(0.0) as usize;
+    (sorted[below], sorted[sorted.len() - 1 - below])
 }
 
 fn median(values: &[f64]) -> f64 {

@@ -10,8 +10,9 @@ use std::num::NonZeroU64;
 use rustix::event::Timespec;
 use rustix::thread::{ClockId, clock_nanosleep_relative, set_current_timer_slack};
 
-/// So many at one look are a crowd.
-const CROWD: usize = 4;
+/// So many at one look are a crowd that is worth a rest. Fewer come to somebody who is alone, and where more come there is
+/// always more to do: a thread that is never done would only lose by it.
+const CROWD: std::ops::Range<usize> = 4..48;
 
 /// How long it takes. A request through a busy proxy takes a thousand.
 const LASTS: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000 };
@@ -34,7 +35,7 @@ impl Rest {
 
     /// Rests, if the last look has found a crowd.
     pub(super) fn after(&self, found: usize) {
-        if self.is_short && found >= CROWD {
+        if self.is_short && CROWD.contains(&found) {
             // Ended early, it was shorter.
             let _ = clock_nanosleep_relative(ClockId::Monotonic, &LASTS);
         }
