@@ -1,7 +1,7 @@
 //! `cargo xtask race [CYCLES]`: people who come just when a worker falls asleep, for as long as it takes.
 //!
 //! The ordinary tests run a few dozen such cycles. This is the same test with many workers at once, optimised; the
-//! workers that stop instead of freezing get a tenth of it.
+//! workers that stop instead of freezing get a tenth of it, and those with visitors who stay a quarter.
 
 use crate::needs;
 use crate::workspace::{Workspace, must};

@@ -23,6 +23,10 @@ const FREEZES: &str =
 const STOPS: &str = "policy.idle_timeout = \"1s\"\npolicy.sleep = \"stop\"\npolicy.min_notice = \"0s\"\n\
                      policy.snooze = \"0s\"\npolicy.flap_guard = false";
 
+/// A connection that says nothing for a moment does not keep the worker awake, and wakes it with its next word.
+const SILENT: &str = "policy.idle_timeout = \"1s\"\npolicy.flap_guard = false\npolicy.signals.tcp.use = \"off\"\n\
+                      policy.connection_idle = \"1s\"";
+
 /// What `cargo xtask race` asks for.
 const CYCLES: &str = "DROWSE_RACE_CYCLES";
 const WORKERS: &str = "DROWSE_RACE_WORKERS";
@@ -31,9 +35,19 @@ const WORKERS: &str = "DROWSE_RACE_WORKERS";
 /// flush later, at which that is final. From, and how much more at most.
 const SPACINGS: [(u64, u64); 2] = [(1_000, 700), (2_000, 900)];
 
+/// What a visitor does between two visits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Between {
+    Leaves,
+    /// It keeps its connection and says nothing.
+    Stays,
+}
+
 struct Race {
     folder: Folder,
     echoes: Vec<Echo>,
+    /// Of each worker.
+    visitors: &'static [Between],
     /// Frames that came back.
     heard: Mutex<Vec<(usize, u64)>>,
     /// What went wrong: nothing should.
@@ -58,7 +72,7 @@ impl Journal {
 }
 
 impl Race {
-    fn new(workers: usize, policy: &str) -> Self {
+    fn new(workers: usize, policy: &str, visitors: &'static [Between]) -> Self {
         let folder = Folder::new();
         let host = own_host();
         let at = |port: usize| -> SocketAddr {
@@ -71,6 +85,7 @@ impl Race {
         Self {
             folder,
             echoes,
+            visitors,
             heard: Mutex::default(),
             failed: Mutex::default(),
             is_over: AtomicBool::new(false),
@@ -83,7 +98,9 @@ impl Race {
         let mut up = self.folder.up(&["--quiet"]);
         let journal = thread::scope(|scope| {
             for number in 0..self.echoes.len() {
-                scope.spawn(move || self.visit_again_and_again(number));
+                for between in self.visitors {
+                    scope.spawn(move || self.visit_again_and_again(number, *between));
+                }
             }
             let journal = self.wait_for(cycles, &mut up);
             self.is_over.store(true, Ordering::Release);
@@ -114,11 +131,16 @@ impl Race {
         Journal { woken: count("worker.resumed"), undone: count("worker.undone") }
     }
 
-    fn visit_again_and_again(&self, number: usize) {
-        let (mut chance, clock) = (Chance(number as u64 * 7_919 + 1), Clock::system());
+    fn visit_again_and_again(&self, number: usize, between: Between) {
+        let (mut chance, clock) = (Chance(number as u64 * 7_919 + between as u64 + 1), Clock::system());
+        let mut kept = None;
         while !self.is_over.load(Ordering::Acquire) {
             let began_at = clock.now();
-            if let Err(error) = self.visit(number, &mut chance) {
+            let visited = match between {
+                Between::Leaves => self.visit(number, &mut chance),
+                Between::Stays => self.talk_on(number, &mut chance, &mut kept),
+            };
+            if let Err(error) = visited {
                 let id = &self.echoes[number].id;
                 let after = clock.now().since(began_at);
                 self.failed
@@ -136,6 +158,23 @@ impl Race {
         let mut talk = Talk::begin(self.echoes[number].door)?;
         // Some only knock.
         let times = chance.below(4);
+        self.talk(number, chance, &mut talk, times)?;
+        // Some leave without a word, some wait for the last one.
+        if times > 0 && chance.below(2) == 0 { talk.end() } else { Ok(()) }
+    }
+
+    fn talk_on(&self, number: usize, chance: &mut Chance, kept: &mut Option<Talk>) -> io::Result<()> {
+        let mut talk = match kept.take() {
+            Some(talk) => talk,
+            None => Talk::begin(self.echoes[number].door)?,
+        };
+        let times = 1 + chance.below(3);
+        self.talk(number, chance, &mut talk, times)?;
+        *kept = Some(talk);
+        Ok(())
+    }
+
+    fn talk(&self, number: usize, chance: &mut Chance, talk: &mut Talk, times: u64) -> io::Result<()> {
         for _ in 0..times {
             let id = self.next_id.fetch_add(1, Ordering::Relaxed);
             // Some say more than fits into any buffer on the way.
@@ -144,8 +183,7 @@ impl Race {
             talk.say(id, &said)?;
             self.heard.lock().expect("nobody panicked").push((number, id));
         }
-        // Some leave without a word, some wait for the last one.
-        if times > 0 && chance.below(2) == 0 { talk.end() } else { Ok(()) }
+        Ok(())
     }
 
     fn all_was_heard_once(&self) {
@@ -167,8 +205,8 @@ fn from_outside(name: &str, unless: usize) -> usize {
     std::env::var(name).map_or(unless, |text| text.parse().expect("a whole number"))
 }
 
-fn race(name: &str, workers: usize, cycles: usize, policy: &str) {
-    let race = Race::new(workers, policy);
+fn race(name: &str, workers: usize, cycles: usize, policy: &str, visitors: &'static [Between]) {
+    let race = Race::new(workers, policy, visitors);
     let journal = race.run(cycles);
     let heard = race.heard.lock().expect("nobody panicked").len();
     eprintln!(
@@ -182,11 +220,18 @@ fn race(name: &str, workers: usize, cycles: usize, policy: &str) {
 
 #[test]
 fn whoever_comes_while_a_worker_is_frozen_or_thawed_is_heard_exactly_once() {
-    race("freeze", from_outside(WORKERS, 12), from_outside(CYCLES, 60), FREEZES);
+    race("freeze", from_outside(WORKERS, 12), from_outside(CYCLES, 60), FREEZES, &[Between::Leaves]);
 }
 
 #[test]
 fn whoever_comes_while_a_worker_is_stopped_or_started_is_heard_exactly_once() {
     // A start costs a hundred times what a thaw does.
-    race("stop", from_outside(WORKERS, 60).div_ceil(10), from_outside(CYCLES, 200).div_ceil(10), STOPS);
+    let (workers, cycles) = (from_outside(WORKERS, 60).div_ceil(10), from_outside(CYCLES, 200).div_ceil(10));
+    race("stop", workers, cycles, STOPS, &[Between::Leaves]);
+}
+
+#[test]
+fn whoever_stays_silent_over_a_sleep_is_heard_exactly_once() {
+    let (workers, cycles) = (from_outside(WORKERS, 12), from_outside(CYCLES, 80).div_ceil(4));
+    race("silent", workers, cycles, SILENT, &[Between::Stays, Between::Leaves]);
 }
