@@ -155,10 +155,10 @@ impl Pass {
         self.door.flow.borrow().round > self.round
     }
 
-    /// Waits until bytes may move; at once, as a rule.
+    /// Waits until bytes may move, at once as a rule, or until they have to end.
     pub async fn flows(&self) {
         let mut flow = self.door.flow.subscribe();
-        let _ = flow.wait_for(|flow| !flow.is_stopped).await;
+        let _ = flow.wait_for(|flow| !flow.is_stopped || flow.round > self.round).await;
     }
 
     /// They have been silent for so long that they do not count any more. Whoever then moves bytes again has to
@@ -400,7 +400,15 @@ impl Door {
     }
 
     fn leave(self: &Arc<Self>, round: Round, cause: EdgeCause, now: Timestamp) {
-        let is_last = self.lock().gate.leave(round, cause, now);
+        let (is_last, is_free) = {
+            let mut guarded = self.lock();
+            let is_last = guarded.gate.leave(round, cause, now);
+            (is_last, !guarded.gate.is_stopped() && self.is_stopped.load(Ordering::Relaxed))
+        };
+        if is_free {
+            // The last one of those who were held back: nobody would tell a robot, which is not counted, to go on.
+            self.change_flow(Flow::Go);
+        }
         if is_last {
             // Not the keeper: whoever comes at once finds the gate still open, and nobody had to look.
             self.list();

@@ -106,7 +106,8 @@ pub(crate) struct Gate<W> {
     passed_at: Option<Timestamp>,
     /// The worker is on its way to sleep, against the will of those who are here.
     is_falling: bool,
-    /// Not a byte moves: what was told holds nothing any more.
+    /// Not a byte moves: what was told holds nothing any more. Only while somebody has passed: whoever passes later is
+    /// counted anew first.
     is_stopped: bool,
     /// The control plane may have somebody on its books, and has not been told that they are gone.
     has_told: bool,
@@ -264,6 +265,8 @@ impl<W> Gate<W> {
             return false;
         }
         self.passing -= 1;
+        // There is nobody left whose bytes could be held back.
+        self.is_stopped &= self.passing > 0;
         self.note_empty(cause, now);
         self.empty.is_some()
     }
@@ -271,7 +274,7 @@ impl<W> Gate<W> {
     /// Ends all who have passed. They count no more, however long they take.
     fn cut(&mut self, now: Timestamp) -> Option<Flow> {
         let flow = (self.passing > 0).then_some(Flow::Cut);
-        self.passing = 0;
+        (self.passing, self.is_stopped) = (0, false);
         self.round.0 += 1;
         self.note_empty(EdgeCause::Left, now);
         flow
@@ -472,10 +475,12 @@ impl<W> Gate<W> {
         }
         self.boot = boot;
         self.state = State::Awake;
-        (self.is_falling, self.is_stopped) = (false, false);
+        self.is_falling = false;
+        let was_stopped = std::mem::take(&mut self.is_stopped);
         (self.prove_again, self.prove_at) = (PROVE_AGAIN.0, None);
         let mut decided = self.release();
-        decided.flow = (self.passing > decided.pass.len() as u64).then_some(Flow::Go);
+        let was_passing = self.passing > decided.pass.len() as u64;
+        decided.flow = (was_passing || was_stopped).then_some(Flow::Go);
         decided.is_other_run = is_other_run;
         decided
     }

@@ -297,6 +297,21 @@ fn those_inside_stop_when_the_session_is_lost_and_go_on_when_they_are_counted_ag
 }
 
 #[test]
+fn whoever_comes_after_those_who_were_stopped_have_gone_may_move_bytes() {
+    // The one who was inside leaves while the session is lost.
+    let mut gate = open();
+    assert_eq!(gate.lost().flow, Some(Flow::Stop));
+    gate.leave(gate.round(), EdgeCause::Left, at(5));
+    assert!(!gate.is_stopped(), "there is nobody to stop");
+    gate.arrive(visitor(2), at(6));
+    assert_eq!(gate.told(EdgeCause::Came, Ok(standing(true)), at(7)).pass, [2]);
+    // Or is cut.
+    gate.lost();
+    assert_eq!(gate.told(EdgeCause::Came, Err(not_allowed()), at(8)).flow, Some(Flow::Cut));
+    assert!(!gate.is_stopped());
+}
+
+#[test]
 fn a_target_that_is_doubted_is_proven_again() {
     let mut gate = open();
     gate.doubt(&target(1));
@@ -341,12 +356,18 @@ struct World {
     is_awake: bool,
     boot: u32,
     answered: Vec<(u32, Target)>,
+    /// What those who have passed were last told: not a byte. The door looks at the gate again with every flow that it
+    /// is told of, and whenever somebody leaves.
+    is_stopped: bool,
 }
 
 impl World {
     fn take(&mut self, decided: Decided<u32>) {
         if decided.flow == Some(Flow::Cut) {
             self.inside.clear();
+        }
+        if decided.flow.is_some() {
+            self.is_stopped = self.gate.is_stopped();
         }
         let mut last = BTreeMap::new();
         for who in decided.pass {
@@ -439,6 +460,7 @@ impl World {
                 let round = self.inside.remove(&who).expect("it was just there");
                 let cause = if silently { EdgeCause::FellSilent } else { EdgeCause::Left };
                 self.gate.leave(round, cause, now);
+                self.is_stopped &= self.gate.is_stopped();
             }
             Move::GiveUp { which } => {
                 let Some(who) = self.waiting.keys().nth(which).copied() else { return };
@@ -468,6 +490,9 @@ impl World {
         }
         let counted = self.waiting.len() + self.inside.len();
         assert_eq!(self.gate.count(), counted as u64, "{:?}", self.gate);
+        assert_eq!(self.is_stopped, self.gate.is_stopped(), "nobody was told: {:?}", self.gate);
+        assert!(!(self.gate.is_awake() && self.is_stopped), "whoever passes may move bytes: {:?}", self.gate);
+        assert!(!self.is_stopped || !self.inside.is_empty(), "nobody is stopped: {:?}", self.gate);
     }
 }
 
@@ -486,6 +511,7 @@ proptest! {
             is_awake: false,
             boot: 1,
             answered: Vec::new(),
+            is_stopped: false,
         };
         for one in moves {
             world.play(one);

@@ -5,8 +5,7 @@ use http_body_util::BodyExt as _;
 use hyper::body::{Frame, Incoming};
 
 use super::body::{Filler, Piece};
-use super::visit::{Disturbed, Visit};
-use crate::turned::Turned;
+use super::visit::{Disturbed, Stopped, Visit};
 
 /// One direction.
 #[derive(Debug, Default)]
@@ -82,15 +81,6 @@ impl Way {
     }
 }
 
-/// Why bodies were not carried to their end.
-#[derive(Debug)]
-pub(super) enum Stopped {
-    /// The worker sleeps.
-    Cut,
-    /// It was asked for again after a silence, and did not come.
-    Turned(Turned),
-}
-
 /// Carries what the client says to the worker until `done`.
 pub(super) async fn up_until<T>(
     visit: &mut Visit,
@@ -102,7 +92,7 @@ pub(super) async fn up_until<T>(
         let went = tokio::select! {
             biased;
             done = &mut done => {
-                visit.be_present().await.map_err(Stopped::Turned)?;
+                visit.be_present().await?;
                 return Ok(done);
             }
             // Whoever has asked and waits for the answer is not silent: it is the worker's turn.
@@ -142,7 +132,7 @@ pub(super) async fn both(visit: &mut Visit, up: &mut Way, down: &mut Way) -> Res
 async fn took(visit: &mut Visit, went: Went, is_up: bool) -> Result<(), Stopped> {
     match went {
         // Before it goes on: past the validity of the hold not a byte moves.
-        Went::Read => visit.be_present().await.map_err(Stopped::Turned)?,
+        Went::Read => visit.be_present().await?,
         Went::Took(size) if is_up => visit.moved(size, 0),
         Went::Took(size) => visit.moved(0, size),
         Went::Over => {}

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use super::answer::{self, Reader};
 use super::body::{Tube, Words};
-use super::carry::{self, Stopped, Way};
+use super::carry::{self, Way};
 use super::join::Joining;
 use super::line::{Line, Unanswered};
 use super::visit::Visit;
@@ -229,7 +229,9 @@ async fn ask(
     let may_repeat = head::is_idempotent(&parts.method) && matches!(saying, Some(Saying::Whole(_)));
     let mut repeats = 0;
     loop {
-        visit.be_present().await.map_err(Failed::Turned)?;
+        if let Err(stopped) = visit.be_present().await {
+            return Err(Failed::Turned(visit.ended(stopped).await));
+        }
         let target = visit.door.known(visit.route.target.place);
         let left = lock(&caller.line).take();
         let leads_there = |line: &Line| target.as_ref().is_some_and(|target| line.leads_to(target.address));
@@ -267,8 +269,7 @@ async fn ask(
         let unanswered = match asked {
             Ok(Ok(response)) => return Ok(Asking { line, response, up, client }),
             Ok(Err(unanswered)) => unanswered,
-            Err(Stopped::Cut) => return Err(Failed::Turned(visit.cut().await)),
-            Err(Stopped::Turned(why)) => return Err(Failed::Turned(why)),
+            Err(stopped) => return Err(Failed::Turned(visit.ended(stopped).await)),
         };
         match unanswered {
             Unanswered::Garbage(error) => return Err(Failed::Garbage(error.to_string())),

@@ -37,6 +37,15 @@ enum Presence {
     Robot(Robot),
 }
 
+/// Why bytes do not move any more.
+#[derive(Debug)]
+pub(super) enum Stopped {
+    /// The worker sleeps.
+    Cut,
+    /// It was asked for again after a silence, and did not come.
+    Turned(Turned),
+}
+
 /// What may happen to somebody who is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Disturbed {
@@ -94,18 +103,21 @@ impl Visit {
     }
 
     /// Sees to it that it counts and bytes may move: whoever was silent enters anew.
-    pub(super) async fn be_present(&mut self) -> Result<(), Turned> {
+    pub(super) async fn be_present(&mut self) -> Result<(), Stopped> {
         if let Presence::Silent = self.presence {
             let wait_for = self.route.rules.wait_for;
             let knocked = self.door.knock(self.from, &self.route.target, self.may_wake, wait_for);
-            self.presence = Presence::Counted(knocked.settled().await?);
+            self.presence = Presence::Counted(knocked.settled().await.map_err(Stopped::Turned)?);
         }
         if let Presence::Counted(pass) = &self.presence {
             // The housekeeper stops what flows, a moment after what it rests on is over; this is that moment.
-            while !self.door.is_valid() {
+            while !self.door.is_valid() && !pass.is_cut() {
                 tokio::time::sleep(LOOK_AGAIN).await;
             }
             pass.flows().await;
+            if pass.is_cut() {
+                return Err(Stopped::Cut);
+            }
         }
         Ok(())
     }
@@ -136,8 +148,16 @@ impl Visit {
         if looked.is_ok_and(|standing| !standing.is_awake) { Some(self.cut().await) } else { None }
     }
 
+    /// They end before they are answered: why.
+    pub(super) async fn ended(&mut self, stopped: Stopped) -> Turned {
+        match stopped {
+            Stopped::Cut => self.cut().await,
+            Stopped::Turned(why) => why,
+        }
+    }
+
     /// They have to end before they are answered: why.
-    pub(super) async fn cut(&mut self) -> Turned {
+    async fn cut(&mut self) -> Turned {
         match std::mem::replace(&mut self.presence, Presence::Silent) {
             Presence::Robot(_) => return Turned::Dormant,
             // Not before it sleeps: whoever comes while it falls asleep calls it back.
