@@ -105,15 +105,100 @@ fn what_was_proven_stays_so_for_the_run_and_no_longer() {
 }
 
 #[test]
-fn what_the_control_plane_refuses_is_turned_away_at_once_and_the_next_asks_again() {
+fn what_the_control_plane_refuses_is_turned_away_at_once_and_it_is_asked_again_a_moment_later() {
     let mut gate = Gate::new(TERMS);
     gate.arrive(visitor(1), at(0));
     gate.arrive(visitor(2), at(0));
     let decided = gate.told(EdgeCause::Came, Err(not_allowed()), at(1));
     assert_eq!(decided.turned.iter().map(|(who, _)| *who).collect::<Vec<_>>(), [1, 2]);
     assert_eq!(step(&mut gate, 1), Step::Rest, "there is nothing to take back");
-    assert!(matches!(gate.arrive(visitor(3), at(2)), Arrival::Wait { is_news: true, .. }));
-    assert_eq!(step(&mut gate, 2), Step::Tell { count: 1, cause: EdgeCause::Came });
+    // Those who come at once ask together, and what they hear is what holds then.
+    for who in 3..6 {
+        assert!(matches!(gate.arrive(visitor(who), at(2)), Arrival::Wait { .. }));
+        assert_eq!(step(&mut gate, 100), Step::Wait { until: Some(at(101)), is_awake: false });
+    }
+    assert_eq!(step(&mut gate, 101), Step::Tell { count: 3, cause: EdgeCause::Came });
+}
+
+#[test]
+fn whoever_gives_up_before_it_was_asked_for_them_costs_nothing() {
+    let mut gate = Gate::new(TERMS);
+    gate.arrive(visitor(1), at(0));
+    assert_eq!(step(&mut gate, 0), Step::Tell { count: 1, cause: EdgeCause::Came });
+    gate.told(EdgeCause::Came, Err(not_allowed()), at(1));
+    let Arrival::Wait { ticket, .. } = gate.arrive(visitor(2), at(2)) else { panic!("they wait") };
+    gate.give_up(ticket, at(3));
+    assert_eq!(step(&mut gate, 3), Step::Rest);
+    // One for whom it was asked, and nobody knows whether that was heard, is given back.
+    let Arrival::Wait { ticket, .. } = gate.arrive(visitor(3), at(200)) else { panic!("they wait") };
+    assert_eq!(step(&mut gate, 200), Step::Tell { count: 1, cause: EdgeCause::Came });
+    gate.told(EdgeCause::Came, Err(unavailable()), at(201));
+    gate.give_up(ticket, at(202));
+    assert_eq!(step(&mut gate, 202), Step::Tell { count: 0, cause: EdgeCause::Left });
+}
+
+#[test]
+fn a_refusal_of_those_who_may_not_wake_does_not_keep_whoever_may() {
+    let stranger = |who| Visitor { may_wake: false, ..visitor(who) };
+    let mut gate = Gate::new(TERMS);
+    gate.arrive(stranger(1), at(0));
+    gate.told(EdgeCause::CameToTheAwake, Err(not_allowed()), at(1));
+    gate.arrive(stranger(2), at(2));
+    assert_eq!(step(&mut gate, 2), Step::Wait { until: Some(at(101)), is_awake: false });
+    assert!(matches!(gate.arrive(visitor(3), at(3)), Arrival::Wait { is_news: true, .. }));
+    assert_eq!(step(&mut gate, 3), Step::Tell { count: 2, cause: EdgeCause::Came });
+    // But what is refused to them is refused to all.
+    gate.told(EdgeCause::Came, Err(not_allowed()), at(50));
+    gate.arrive(stranger(4), at(51));
+    assert_eq!(step(&mut gate, 101), Step::Wait { until: Some(at(150)), is_awake: false });
+}
+
+#[test]
+fn whoever_may_not_wake_does_not_call_it_back_by_being_in_already() {
+    let stranger = |who| Visitor { may_wake: false, ..visitor(who) };
+    let mut gate = open();
+    assert!(matches!(gate.arrive(stranger(2), at(1)), Arrival::Pass(..)));
+    gate.slept(Slept::Falling { since: at(4) }, at(4));
+    // Neither does whoever may and came before that was decided: it is asked for the new one alone.
+    assert!(matches!(gate.arrive(stranger(3), at(5)), Arrival::Wait { is_news: true, .. }));
+    assert_eq!(step(&mut gate, 5), Step::Tell { count: 3, cause: EdgeCause::CameToTheAwake });
+    let decided = gate.told(EdgeCause::CameToTheAwake, Err(not_allowed()), at(6));
+    assert_eq!((decided.turned.len(), decided.flow), (1, None), "those who are in end when it sleeps");
+    assert!(gate.is_awake() && gate.is_falling());
+    assert!(matches!(gate.arrive(stranger(4), at(7)), Arrival::Turned(4, _)), "that is known by now");
+    // Whoever may calls it back for all.
+    gate.arrive(visitor(5), at(8));
+    assert_eq!(step(&mut gate, 8), Step::Tell { count: 3, cause: EdgeCause::Came });
+    gate.told(EdgeCause::Came, Ok(standing(true)), at(9));
+
+    gate.slept(Slept::Falling { since: at(10) }, at(10));
+    assert_eq!(gate.slept(Slept::Asleep { since: Some(at(10)) }, at(11)).flow, Some(Flow::Cut));
+}
+
+#[test]
+fn whoever_may_not_wake_and_went_on_after_it_was_to_sleep_ends_with_the_others() {
+    let mut gate = open();
+    let came = gate.arrive(Visitor { may_wake: false, ..visitor(2) }, at(5));
+    assert!(matches!(came, Arrival::Pass(2, _)));
+    assert_eq!(gate.slept(Slept::Asleep { since: Some(at(4)) }, at(6)).flow, Some(Flow::Cut));
+    // And one who waits for a proof meanwhile is asked for, but does not call it back.
+    let mut gate = open();
+    gate.arrive(Visitor { may_wake: false, target: target(2), ..visitor(2) }, at(5));
+    gate.slept(Slept::Falling { since: at(4) }, at(6));
+    assert_eq!(step(&mut gate, 6), Step::Tell { count: 2, cause: EdgeCause::CameToTheAwake });
+}
+
+#[test]
+fn those_who_may_not_wake_are_counted_again_after_an_outage_only_if_it_is_awake() {
+    let mut gate = Gate::new(TERMS);
+    gate.arrive(Visitor { may_wake: false, ..visitor(1) }, at(0));
+    gate.told(EdgeCause::CameToTheAwake, Ok(standing(true)), at(0));
+    assert_eq!(gate.proved(&[target(1)], at(0)).pass, [1]);
+    gate.lost();
+    assert_eq!(step(&mut gate, 1), Step::Tell { count: 1, cause: EdgeCause::CameToTheAwake });
+    assert_eq!(gate.told(EdgeCause::CameToTheAwake, Ok(standing(true)), at(2)).flow, Some(Flow::Go));
+    gate.lost();
+    assert_eq!(gate.told(EdgeCause::CameToTheAwake, Err(not_allowed()), at(3)).flow, Some(Flow::Cut));
 }
 
 #[test]
