@@ -316,8 +316,7 @@ impl Door {
     /// Lets somebody who has just come go on at once, if the worker need only be told to.
     fn head_start(self: &Arc<Self>, ticket: Ticket, counted: &mut dyn FnMut()) -> Option<Pass> {
         let router = self.router.upgrade()?;
-        // It comes up in its turn: if others have all of them, so does this one.
-        let _turn = self.budget().try_acquire_owned().ok()?;
+        // It needs no turn to come up: what is frozen is there at once, however many others have to start.
         // Behind the lock to the end: nobody tells the edge before they are counted.
         let mut guarded = self.lock();
         if !guarded.gate.may_go_ahead(ticket) || !router.is_valid() {

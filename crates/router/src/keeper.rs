@@ -27,16 +27,19 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// How long a worker that is awake and does not answer keeps others of its site from coming up.
 const COMES_UP_FOR: Duration = Duration::from_secs(5);
 
+/// How long one that is being started does. A hundred that are asked for at once are not to begin at once; but a few that
+/// take minutes must not keep out the others, whose visitors wait for 30 s as a rule: that is three rounds.
+const STARTS_FOR: Duration = Duration::from_secs(10);
+
 /// That it is this worker's turn to come up.
 struct Turn {
     _permit: OwnedSemaphorePermit,
-    /// Once it is awake.
-    until: Timestamp,
+    since: Timestamp,
 }
 
 impl Turn {
     fn of(router: &Inside, permit: Option<OwnedSemaphorePermit>) -> Option<Self> {
-        permit.map(|permit| Self { _permit: permit, until: router.now() + COMES_UP_FOR })
+        permit.map(|permit| Self { _permit: permit, since: router.now() })
     }
 
     fn now(router: &Inside, door: &Door) -> Option<Self> {
@@ -70,8 +73,8 @@ pub(crate) async fn keep(router: Arc<Inside>, door: Arc<Door>) {
         let is_new = matches!(step, Step::Tell { count: 1.., .. }) && !door.lock().gate.has_passing();
         if is_new && turn.is_none() {
             turn = Turn::now(&router, &door);
-            // A worker that is awake need not come up.
-            if turn.is_none() && !router.is_awake(&worker).await {
+            // A worker that is awake need not come up, and what is frozen is there at once.
+            if turn.is_none() && !control.is_at_hand(&worker).await.unwrap_or(false) {
                 let until = door.lock().gate.next_deadline();
                 // It keeps its place in the row whatever happens meanwhile.
                 let asking = asked.get_or_insert_with(|| Box::pin(door.budget().acquire_owned()));
@@ -90,7 +93,8 @@ pub(crate) async fn keep(router: Arc<Inside>, door: Arc<Door>) {
             Step::Tell { count, .. } => *count > 0,
             Step::Wake => true,
             Step::Prove(_) | Step::Wait { is_awake: true, .. } => {
-                door.waiting() > 0 && turn.as_ref().is_some_and(|turn| router.now() < turn.until)
+                let is_on = |turn: &Turn| router.now() < turn.since + COMES_UP_FOR;
+                door.waiting() > 0 && turn.as_ref().is_some_and(is_on)
             }
             Step::Wait { .. } | Step::Rest => false,
         };
@@ -100,7 +104,7 @@ pub(crate) async fn keep(router: Arc<Inside>, door: Arc<Door>) {
         match step {
             Step::Rest => return,
             Step::Tell { count, cause } => tell(&router, &door, count, cause).await,
-            Step::Wake => wake(&router, &door).await,
+            Step::Wake => wake(&router, &door, &mut turn).await,
             Step::Prove(targets) => prove(&router, &door, &targets).await,
             Step::Wait { until, is_awake } => {
                 let sleeping = async {
@@ -180,10 +184,11 @@ async fn prove(router: &Arc<Inside>, door: &Arc<Door>, targets: &[Target]) {
     door.apply(decided);
 }
 
-async fn wake(router: &Arc<Inside>, door: &Arc<Door>) {
+async fn wake(router: &Arc<Inside>, door: &Arc<Door>, turn: &mut Option<Turn>) {
     let mut waking = router.control.wake(&door.worker);
     loop {
         let until = door.lock().gate.next_deadline();
+        let turn_until = turn.as_ref().map(|turn| turn.since + STARTS_FOR);
         tokio::select! {
             biased;
             answer = &mut waking => {
@@ -194,6 +199,7 @@ async fn wake(router: &Arc<Inside>, door: &Arc<Door>) {
             }
             () = door.news.notified() => {}
             () = sleep_until(router, until) => {}
+            () = sleep_until(router, turn_until) => *turn = None,
         }
         let (step, decided) = door.lock().gate.next(router.now());
         door.apply(decided);

@@ -26,6 +26,8 @@ pub(crate) enum Said {
 #[derive(Clone, Debug)]
 pub(crate) struct Subject {
     pub(crate) is_awake: bool,
+    /// It need only be told to go on.
+    pub(crate) is_frozen: bool,
     pub(crate) boot: u32,
     /// A connection may wake it.
     pub(crate) may_wake: bool,
@@ -37,7 +39,15 @@ pub(crate) struct Subject {
 
 impl Default for Subject {
     fn default() -> Self {
-        Self { is_awake: true, boot: 1, may_wake: true, wakes: true, connection_idle: None, fell: None }
+        Self {
+            is_awake: true,
+            is_frozen: false,
+            boot: 1,
+            may_wake: true,
+            wakes: true,
+            connection_idle: None,
+            fell: None,
+        }
     }
 }
 
@@ -189,6 +199,11 @@ impl Control for Plane {
     fn look<'a>(&'a self, worker: &'a WorkerId) -> Answer<'a, Standing> {
         let subject = self.subject(worker);
         Box::pin(async move { Ok(standing(&subject?)) })
+    }
+
+    fn is_at_hand<'a>(&'a self, worker: &'a WorkerId) -> Answer<'a, bool> {
+        let subject = self.subject(worker);
+        Box::pin(async move { subject.map(|subject| subject.is_awake || subject.is_frozen) })
     }
 
     fn way<'a>(&'a self, worker: &'a WorkerId, _port: u16) -> Answer<'a, Way> {
