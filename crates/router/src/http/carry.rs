@@ -42,6 +42,11 @@ impl Way {
         self.into.is_none()
     }
 
+    /// Something was said that has not been taken yet.
+    fn is_behind(&self) -> bool {
+        self.held.is_some() || self.into.as_ref().is_some_and(|into| into.capacity() == 0)
+    }
+
     /// Goes one step. Nothing is lost if it is dropped on the way.
     async fn step(&mut self) -> Went {
         let Some(into) = &self.into else { return std::future::pending().await };
@@ -97,10 +102,7 @@ pub(super) async fn up_until<T>(
             }
             // Whoever has asked and waits for the answer is not silent: it is the worker's turn.
             disturbed = visit.disturbed(!up.is_over()) => {
-                match disturbed {
-                    Disturbed::Cut => return Err(Stopped::Cut),
-                    Disturbed::Silence => visit.fall_silent(),
-                }
+                heed(visit, disturbed, up)?;
                 continue;
             }
             went = up.step() => went,
@@ -115,10 +117,7 @@ pub(super) async fn both(visit: &mut Visit, up: &mut Way, down: &mut Way) -> Res
         let (went, is_up) = tokio::select! {
             biased;
             disturbed = visit.disturbed(true) => {
-                match disturbed {
-                    Disturbed::Cut => return Err(Stopped::Cut),
-                    Disturbed::Silence => visit.fall_silent(),
-                }
+                heed(visit, disturbed, up)?;
                 continue;
             }
             went = down.step() => (went, false),
@@ -127,6 +126,22 @@ pub(super) async fn both(visit: &mut Visit, up: &mut Way, down: &mut Way) -> Res
         took(visit, went, is_up).await?;
     }
     Ok(())
+}
+
+fn heed(visit: &mut Visit, disturbed: Disturbed, up: &Way) -> Result<(), Stopped> {
+    match disturbed {
+        Disturbed::Cut => Err(Stopped::Cut),
+        // A client whose words have not been taken is not the silent one, nor is anybody who may not speak: they would
+        // be put to sleep over a request that is on its way. A client that does not take an answer is.
+        Disturbed::Silence if up.is_behind() || visit.is_held_back() => {
+            visit.stirs();
+            Ok(())
+        }
+        Disturbed::Silence => {
+            visit.fall_silent();
+            Ok(())
+        }
+    }
 }
 
 async fn took(visit: &mut Visit, went: Went, is_up: bool) -> Result<(), Stopped> {

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -122,9 +123,19 @@ impl Visit {
         Ok(())
     }
 
+    /// Not a byte of anybody moves just now.
+    pub(super) fn is_held_back(&self) -> bool {
+        self.door.is_stopped.load(Ordering::Acquire) || !self.door.is_valid()
+    }
+
+    /// It is not silent, although no byte went through.
+    pub(super) fn stirs(&mut self) {
+        self.last_byte_at = Instant::now();
+    }
+
     /// Bytes went through.
     pub(super) fn moved(&mut self, to_worker: u64, to_client: u64) {
-        self.last_byte_at = Instant::now();
+        self.stirs();
         if let Presence::Counted(pass) = &self.presence {
             pass.moved(to_worker, to_client);
         }
