@@ -468,13 +468,13 @@ fn a_port_that_leads_elsewhere_keeps_those_who_are_in() {
 
 #[test]
 fn one_workers_visitors_do_not_keep_out_anothers() {
-    let bench = Bench::with(Limits { threads: 1, connections: 40, waiting: 1_000, ..Limits::default() });
+    let bench = Bench::with(Limits { threads: 1, connections: 160, waiting: 1_000, ..Limits::default() });
     let (greedy, modest) = (bench.door("greedy", program(echo)), bench.door("modest", program(echo)));
     let mut first = call(&modest);
     says(&mut first, "hello");
-    let crowd: Vec<TcpStream> = (0..60).map(|_| call(&greedy)).collect();
+    let crowd: Vec<TcpStream> = (0..200).map(|_| call(&greedy)).collect();
     let turned = || bench.router.door(&id("greedy")).counts().turned_away;
-    until("the crowd is told", turned, |turned| *turned == 23);
+    until("the crowd is told", turned, |turned| *turned == 51);
     says(&mut call(&modest), "there is room");
     drop(crowd);
     until("they have left", || bench.open("greedy"), |open| *open == 0);
