@@ -17,6 +17,8 @@ use crate::router::lock;
 #[derive(Debug)]
 pub(crate) struct Room {
     places: usize,
+    /// What the workers themselves take of them.
+    aside: AtomicUsize,
     taken: AtomicUsize,
 }
 
@@ -48,7 +50,19 @@ const fn reserve(places: usize) -> usize {
 
 impl Room {
     pub(crate) const fn new(places: usize) -> Self {
-        Self { places, taken: AtomicUsize::new(0) }
+        Self { places, aside: AtomicUsize::new(0), taken: AtomicUsize::new(0) }
+    }
+
+    /// There is a worker more. It needs about as many files as a connection: one to hear of its end, and one of its
+    /// freezer.
+    pub(crate) fn set_aside(&self) {
+        self.aside.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Where a limit of files is low, half of it is for connections all the same: whoever has workers without end and
+    /// no files is to hear of it from those, and not find every door shut.
+    fn places(&self) -> usize {
+        self.places - self.aside.load(Ordering::Acquire).min(self.places / 2)
     }
 
     pub(crate) fn taken(&self) -> usize {
@@ -59,7 +73,7 @@ impl Room {
     pub(crate) fn take(&self, held: &AtomicUsize) -> bool {
         let taken = self.taken.fetch_add(1, Ordering::AcqRel);
         let has = held.fetch_add(1, Ordering::AcqRel);
-        let may = may_take(self.places, taken, has);
+        let may = may_take(self.places(), taken, has);
         if !may {
             self.give_back(held);
         }
@@ -111,6 +125,21 @@ mod tests {
             room.give_back(&next);
         }
         assert_eq!(1_600 - room.taken(), 15);
+    }
+
+    #[test]
+    fn what_workers_take_themselves_is_not_for_connections() {
+        let room = Room::new(160);
+        for _ in 0..16 {
+            room.set_aside();
+        }
+        let held = AtomicUsize::new(0);
+        assert_eq!((0..200).filter(|_| room.take(&held)).count(), 135, "all but 16, and the reserve");
+        for _ in 0..1_000 {
+            room.set_aside();
+        }
+        let room = Room { taken: AtomicUsize::new(0), ..room };
+        assert_eq!((0..200).filter(|_| room.take(&AtomicUsize::new(0))).count(), 80);
     }
 
     #[test]

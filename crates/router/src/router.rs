@@ -44,7 +44,8 @@ const LINGER: Duration = Duration::from_millis(100);
 /// How often it is looked whether all have left, at the end.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
-/// Files that are not for connections: the store, logs, what the rest of the program opens.
+/// Files that are not for connections: the store, logs, what the rest of the program opens. What each worker needs comes
+/// on top ([`Room::set_aside`]).
 const OTHER_FILES: usize = 500;
 
 /// How much a router takes on.
@@ -317,6 +318,7 @@ impl Router {
     pub fn door(&self, worker: &WorkerId) -> Arc<Door> {
         let mut doors = lock(&self.0.doors);
         let door = doors.entry(worker.clone()).or_insert_with(|| {
+            self.0.room.set_aside();
             let terms = Terms { places: self.0.limits.waiting, linger: LINGER };
             let budget = self.0.budget(&Site::default());
             Arc::new(Door::new(worker.clone(), terms, Arc::downgrade(&self.0), budget))
