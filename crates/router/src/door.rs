@@ -23,7 +23,7 @@ use crate::tally::{Counts, Tally};
 use crate::turned::Turned;
 pub(crate) use knock::{Knocked, Waits};
 pub(crate) use robots::Robot;
-use robots::Robots;
+use robots::{AsleepAt, Robots};
 pub(crate) use ways::Dial;
 use ways::Ways;
 
@@ -49,6 +49,8 @@ pub struct Door {
     /// Connections that are open, whether they count or not.
     pub(crate) held: AtomicUsize,
     robots: watch::Sender<Robots>,
+    /// When a robot last found it asleep.
+    asleep_at: AsleepAt,
     /// Until when a worker that has not answered yet may be called again, in microseconds; 0: it has answered.
     replay_until: AtomicI64,
     /// Grows with every run of the worker.
@@ -204,6 +206,7 @@ impl Door {
             is_listed: AtomicBool::new(false),
             held: AtomicUsize::new(0),
             robots: watch::Sender::new(Robots::default()),
+            asleep_at: AsleepAt::default(),
             replay_until: AtomicI64::new(0),
             run: AtomicU64::new(0),
             fooled: AtomicU32::new(0),

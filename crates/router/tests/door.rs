@@ -246,7 +246,13 @@ fn a_robot_neither_wakes_nor_counts_and_ends_with_the_sleep() {
     bench.plane.set("web", |subject| subject.is_awake = false);
     ends(&mut call(&door));
     bench.plane.set("web", |subject| subject.is_awake = true);
-    let mut stream = call(&door);
+    // That it was asleep is believed for a moment.
+    let served = || {
+        let mut stream = call(&door);
+        let _ = stream.write_all(b"beep");
+        matches!(stream.read(&mut [0; 4]), Ok(1..)).then_some(stream)
+    };
+    let mut stream = until("it is let in", served, Option::is_some).unwrap();
     says(&mut stream, "beep");
     assert!(bench.plane.edges("web").is_empty());
     bench.plane.set("web", |subject| (subject.is_awake, subject.fell) = (false, Some(ASLEEP)));

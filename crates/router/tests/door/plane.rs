@@ -60,6 +60,8 @@ pub(crate) struct Plane {
     ways: Mutex<HashMap<WorkerId, Vec<Way>>>,
     /// Those who wait for a worker to fall asleep.
     watches: AtomicUsize,
+    /// How often somebody looked how a worker stands.
+    looks: AtomicUsize,
 }
 
 pub(crate) fn id(text: &str) -> WorkerId {
@@ -78,6 +80,7 @@ impl Plane {
             valid_until: Mutex::new(Timestamp::MAX),
             ways: Mutex::default(),
             watches: AtomicUsize::new(0),
+            looks: AtomicUsize::new(0),
         })
     }
 
@@ -99,6 +102,10 @@ impl Plane {
 
     pub(crate) fn watches(&self) -> usize {
         self.watches.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn looks(&self) -> usize {
+        self.looks.load(Ordering::SeqCst)
     }
 
     pub(crate) fn set_valid_until(&self, at: Timestamp) {
@@ -197,6 +204,7 @@ impl Control for Plane {
     }
 
     fn look<'a>(&'a self, worker: &'a WorkerId) -> Answer<'a, Standing> {
+        self.looks.fetch_add(1, Ordering::SeqCst);
         let subject = self.subject(worker);
         Box::pin(async move { Ok(standing(&subject?)) })
     }
