@@ -186,5 +186,8 @@ fn a_connection_that_has_carried_a_body_is_not_used_again() {
         hear(&mut stream).text()
     };
     let on = ["GET", "GET", "POST", "GET", "GET", "PUT"].map(&mut asks);
-    assert_eq!(on, ["0", "0", "1", "2", "2", "3"]);
+    // Which of the others share one is a matter of luck: one that is left a moment too late is taken the next time.
+    for with_body in [2, 5] {
+        assert_eq!(on.iter().filter(|one| **one == on[with_body]).count(), 1, "{on:?}");
+    }
 }
