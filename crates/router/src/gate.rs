@@ -506,15 +506,19 @@ impl<W> Gate<W> {
         decided
     }
 
-    /// What [`Step::Prove`] came to: these have answered.
-    pub(crate) fn proved(&mut self, answered: &[Target], now: Timestamp) -> Decided<W> {
+    /// One of those that [`Step::Prove`] asked for has answered.
+    pub(crate) fn answered(&mut self, target: Target) -> Decided<W> {
         if !self.is_awake() {
             return Decided::default();
         }
-        self.proven.extend(answered.iter().cloned());
+        self.proven.insert(target);
+        self.release()
+    }
+
+    /// All that [`Step::Prove`] asked for have been tried.
+    pub(crate) fn tried(&mut self, now: Timestamp) {
         self.prove_at = Some(now + self.prove_again);
         self.prove_again = (self.prove_again * 2).min(PROVE_AGAIN.1);
-        self.release()
     }
 
     fn release(&mut self) -> Decided<W> {

@@ -10,11 +10,13 @@ use std::time::Duration;
 use drowse_core::Timestamp;
 use drowse_core::id::WorkerId;
 use drowse_wire::control::{Answer, Edge, EdgeCause, Refused, Slept};
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit};
 
 use crate::door::Door;
 use crate::gate::Step;
-use crate::prove;
+use crate::prove::{self, Tried};
 use crate::route::Target;
 use crate::router::Inside;
 
@@ -105,7 +107,7 @@ pub(crate) async fn keep(router: Arc<Inside>, door: Arc<Door>) {
             Step::Rest => return,
             Step::Tell { count, cause } => tell(&router, &door, count, cause).await,
             Step::Wake => wake(&router, &door, &mut turn).await,
-            Step::Prove(targets) => prove(&router, &door, &targets).await,
+            Step::Prove(targets) => prove(&router, &door, targets).await,
             Step::Wait { until, is_awake } => {
                 let sleeping = async {
                     match watch.as_mut().filter(|_| is_awake) {
@@ -174,14 +176,45 @@ async fn tell(router: &Arc<Inside>, door: &Arc<Door>, count: u64, cause: EdgeCau
     door.apply(decided);
 }
 
-async fn prove(router: &Arc<Inside>, door: &Arc<Door>, targets: &[Target]) {
-    let answered = prove::all(door, targets).await;
-    if answered.iter().any(|target| target.ready.is_some()) {
-        // It has said so itself: from here on a close is its answer.
-        door.has_answered();
+/// Tries to reach them all at once, until each has been tried. Whoever waits for one that answers does not wait for the
+/// others.
+async fn prove(router: &Arc<Inside>, door: &Arc<Door>, targets: Vec<Target>) {
+    let mut under_way = targets.len();
+    let mut attempts: FuturesUnordered<_> =
+        targets.iter().map(|target| prove::attempt(door, target.clone(), true)).collect();
+    let mut tried = targets;
+    while under_way > 0 {
+        let until = door.lock().gate.next_deadline();
+        tokio::select! {
+            biased;
+            Some(Tried { target, answers, is_first }) = attempts.next() => {
+                under_way -= usize::from(is_first);
+                if !answers {
+                    attempts.push(prove::attempt(door, target, false));
+                    continue;
+                }
+                if target.ready.is_some() {
+                    // It has said so itself: from here on a close is its answer.
+                    door.has_answered();
+                }
+                let decided = door.lock().gate.answered(target);
+                door.apply(decided);
+            }
+            () = door.news.notified() => {}
+            () = sleep_until(router, until) => {}
+        }
+        let (step, decided) = door.lock().gate.next(router.now());
+        door.apply(decided);
+        let Step::Prove(wanted) = step else { return };
+        for target in wanted {
+            if !tried.contains(&target) {
+                under_way += 1;
+                attempts.push(prove::attempt(door, target.clone(), true));
+                tried.push(target);
+            }
+        }
     }
-    let decided = door.lock().gate.proved(&answered, router.now());
-    door.apply(decided);
+    door.lock().gate.tried(router.now());
 }
 
 async fn wake(router: &Arc<Inside>, door: &Arc<Door>, turn: &mut Option<Turn>) {

@@ -8,6 +8,7 @@ mod door {
     mod hangs;
     mod http;
     pub(crate) mod plane;
+    mod proofs;
     mod silence;
     mod ways;
 }

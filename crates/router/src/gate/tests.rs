@@ -45,6 +45,20 @@ fn step(gate: &mut Gate<u32>, millis: i64) -> Step {
     step
 }
 
+impl Gate<u32> {
+    /// What a round of proofs came to: these have answered.
+    fn proved(&mut self, answered: &[Target], now: Timestamp) -> Decided<u32> {
+        let mut all = Decided { round: self.round(), ..Decided::default() };
+        for target in answered {
+            let decided = self.answered(target.clone());
+            (all.round, all.was_asleep) = (decided.round, decided.was_asleep);
+            all.pass.extend(decided.pass);
+        }
+        self.tried(now);
+        all
+    }
+}
+
 /// Awake, with the target proven and visitor 1 inside.
 fn open() -> Gate<u32> {
     let mut gate = Gate::new(TERMS);
