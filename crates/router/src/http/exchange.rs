@@ -171,7 +171,7 @@ async fn serve(caller: Arc<Caller>, mut visit: Visit, parts: request::Parts, bod
         () = tell.closed() => return,
         outcome = ask(&caller, &mut visit, parts, body) => outcome,
     };
-    let Asking { line, response, mut up, client, has_body } = match outcome {
+    let Asking { line, response, mut up, has_body, client } = match outcome {
         Ok(asking) => asking,
         Err(failed) => return drop(tell.send(Err(failed))),
     };
@@ -271,7 +271,7 @@ async fn ask(
         head::name_host(request.headers_mut(), line.to);
         let asked = carry::up_until(visit, &mut up, line.ask(request)).await;
         let unanswered = match asked {
-            Ok(Ok(response)) => return Ok(Asking { line, response, up, client, has_body }),
+            Ok(Ok(response)) => return Ok(Asking { line, response, up, has_body, client }),
             Ok(Err(unanswered)) => unanswered,
             Err(stopped) => return Err(Failed::Turned(visit.ended(stopped).await)),
         };
