@@ -6,7 +6,7 @@ mod ways;
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 use std::time::Duration;
 
 use drowse_core::Timestamp;
@@ -31,6 +31,9 @@ use ways::Ways;
 /// answered somebody before. Port forwarders do that until the program behind them listens.
 const REPLAY_FOR: Duration = Duration::from_secs(10);
 
+/// How often whoever need not wait looks whether the lock is free. As a rule it is kept for less than a microsecond.
+const TRIES: u32 = 100;
+
 /// The door of one worker, however many routes lead to it.
 #[derive(Debug)]
 pub struct Door {
@@ -38,6 +41,8 @@ pub struct Door {
     pub(crate) router: Weak<Inside>,
     pub(crate) tally: Tally,
     guarded: Mutex<Guarded>,
+    /// How many counted when that was last asked.
+    last_count: AtomicU64,
     /// Pokes the keeper.
     pub(crate) news: Notify,
     /// What those who have passed may do, for tasks.
@@ -200,6 +205,7 @@ impl Door {
             router,
             tally: Tally::default(),
             guarded: Mutex::new(Guarded { gate: Gate::new(terms), is_kept: false }),
+            last_count: AtomicU64::new(0),
             news: Notify::new(),
             flow: watch::Sender::new(Flowing::default()),
             is_stopped: AtomicBool::new(false),
@@ -223,8 +229,11 @@ impl Door {
 
     /// What went through it.
     pub fn counts(&self) -> Counts {
-        let open = self.lock().gate.count();
-        self.tally.counts(open)
+        // Those who count at this instant are a figure like any other: the last one will do.
+        if let Some(guarded) = self.try_lock() {
+            self.last_count.store(guarded.gate.count(), Ordering::Relaxed);
+        }
+        self.tally.counts(self.last_count.load(Ordering::Relaxed))
     }
 
     /// Connections that are open, whether they count or not.
@@ -254,6 +263,19 @@ impl Door {
 
     pub(crate) fn set_budget(&self, budget: Arc<Semaphore>) {
         *self.budget.lock().unwrap_or_else(PoisonError::into_inner) = budget;
+    }
+
+    /// Behind the lock, unless somebody is there for long: whoever gives a visitor a head start keeps it over a line that is
+    /// written to the disk, and nobody who looks after all doors is to wait for the disk of one.
+    pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, Guarded>> {
+        for _ in 0..TRIES {
+            match self.guarded.try_lock() {
+                Ok(guarded) => return Some(guarded),
+                Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
+                Err(TryLockError::WouldBlock) => std::thread::yield_now(),
+            }
+        }
+        None
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Guarded> {
@@ -491,5 +513,22 @@ impl Admitted {
             Self::Counted(pass) => pass.is_cut(),
             Self::Robot(robot) => robot.is_cut(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_counts_does_not_wait_for_the_lock() {
+        let terms = Terms { places: 1, linger: Duration::ZERO };
+        let worker = "web".parse().unwrap();
+        let door = Door::new(worker, terms, Weak::new(), Arc::new(Semaphore::new(1)));
+        let guarded = door.lock();
+        assert_eq!(door.counts(), Counts::default());
+        assert!(door.try_lock().is_none());
+        drop(guarded);
+        assert!(door.try_lock().is_some());
     }
 }

@@ -429,8 +429,12 @@ impl Inside {
             self.lapse();
         }
         for door in std::mem::take(&mut *lock(&self.listed)) {
+            let Some(is_empty) = door.try_lock().map(|guarded| guarded.gate.count() == 0) else {
+                // The next time is soon enough, for bytes as for a worker that is let go.
+                self.list(door);
+                continue;
+            };
             door.is_listed.store(false, Ordering::Release);
-            let is_empty = door.lock().gate.count() == 0;
             if is_empty {
                 door.poke();
             } else if door.tally.take_mark() {
@@ -443,6 +447,8 @@ impl Inside {
     pub(crate) fn lapse(&self) {
         for door in self.all_doors() {
             let (decided, count) = {
+                // Waited for, however long: a door that is left out would go on by a hold that is over as soon as the
+                // session is renewed. Nobody gets a head start any more by then, so there is an end to it.
                 let mut guarded = door.lock();
                 (guarded.gate.lost(), guarded.gate.count())
             };

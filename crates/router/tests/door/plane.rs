@@ -23,6 +23,7 @@ pub(crate) enum Said {
 }
 
 /// A worker, as the control plane sees it.
+#[expect(clippy::struct_excessive_bools, reason = "a test sets each of them by itself")]
 #[derive(Clone, Debug)]
 pub(crate) struct Subject {
     pub(crate) is_awake: bool,

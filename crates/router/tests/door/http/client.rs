@@ -262,8 +262,8 @@ fn whoever_is_still_uploading_when_it_is_turned_away_hears_why() {
     let door = web(&bench, &Rules::default(), tells);
     bench.plane.set("web", |subject| (subject.is_awake, subject.may_wake) = (false, false));
     let mut stream = BufReader::new(call(&door));
-    let head = "POST / HTTP/1.1\r\nHost: web.example.org\r\nContent-Length: 16777216\r\n\r\n";
-    stream.get_mut().write_all(head.as_bytes()).unwrap();
+    let begins = "POST / HTTP/1.1\r\nHost: web.example.org\r\nContent-Length: 16777216\r\n\r\n";
+    stream.get_mut().write_all(begins.as_bytes()).unwrap();
     // It says all of it before it listens.
     stream.get_mut().write_all(&vec![b'x'; 16 << 20]).unwrap();
     let heard = hear(&mut stream);
