@@ -6,7 +6,7 @@ mod ways;
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 use std::time::Duration;
 
 use drowse_core::Timestamp;
@@ -23,13 +23,16 @@ use crate::tally::{Counts, Tally};
 use crate::turned::Turned;
 pub(crate) use knock::{Knocked, Waits};
 pub(crate) use robots::Robot;
-use robots::Robots;
+use robots::{AsleepAt, Robots};
 pub(crate) use ways::Dial;
 use ways::Ways;
 
 /// For how long after a worker has come up it may hang up without a word and is called again, unless it has
 /// answered somebody before. Port forwarders do that until the program behind them listens.
 const REPLAY_FOR: Duration = Duration::from_secs(10);
+
+/// How often whoever need not wait looks whether the lock is free. As a rule it is kept for less than a microsecond.
+const TRIES: u32 = 100;
 
 /// The door of one worker, however many routes lead to it.
 #[derive(Debug)]
@@ -38,6 +41,8 @@ pub struct Door {
     pub(crate) router: Weak<Inside>,
     pub(crate) tally: Tally,
     guarded: Mutex<Guarded>,
+    /// How many counted when that was last asked.
+    last_count: AtomicU64,
     /// Pokes the keeper.
     pub(crate) news: Notify,
     /// What those who have passed may do, for tasks.
@@ -49,6 +54,8 @@ pub struct Door {
     /// Connections that are open, whether they count or not.
     pub(crate) held: AtomicUsize,
     robots: watch::Sender<Robots>,
+    /// When a robot last found it asleep.
+    asleep_at: AsleepAt,
     /// Until when a worker that has not answered yet may be called again, in microseconds; 0: it has answered.
     replay_until: AtomicI64,
     /// Grows with every run of the worker.
@@ -155,10 +162,10 @@ impl Pass {
         self.door.flow.borrow().round > self.round
     }
 
-    /// Waits until bytes may move; at once, as a rule.
+    /// Waits until bytes may move, at once as a rule, or until they have to end.
     pub async fn flows(&self) {
         let mut flow = self.door.flow.subscribe();
-        let _ = flow.wait_for(|flow| !flow.is_stopped).await;
+        let _ = flow.wait_for(|flow| !flow.is_stopped || flow.round > self.round).await;
     }
 
     /// They have been silent for so long that they do not count any more. Whoever then moves bytes again has to
@@ -198,12 +205,14 @@ impl Door {
             router,
             tally: Tally::default(),
             guarded: Mutex::new(Guarded { gate: Gate::new(terms), is_kept: false }),
+            last_count: AtomicU64::new(0),
             news: Notify::new(),
             flow: watch::Sender::new(Flowing::default()),
             is_stopped: AtomicBool::new(false),
             is_listed: AtomicBool::new(false),
             held: AtomicUsize::new(0),
             robots: watch::Sender::new(Robots::default()),
+            asleep_at: AsleepAt::default(),
             replay_until: AtomicI64::new(0),
             run: AtomicU64::new(0),
             fooled: AtomicU32::new(0),
@@ -220,8 +229,11 @@ impl Door {
 
     /// What went through it.
     pub fn counts(&self) -> Counts {
-        let open = self.lock().gate.count();
-        self.tally.counts(open)
+        // Those who count at this instant are a figure like any other: the last one will do.
+        if let Some(guarded) = self.try_lock() {
+            self.last_count.store(guarded.gate.count(), Ordering::Relaxed);
+        }
+        self.tally.counts(self.last_count.load(Ordering::Relaxed))
     }
 
     /// Connections that are open, whether they count or not.
@@ -251,6 +263,19 @@ impl Door {
 
     pub(crate) fn set_budget(&self, budget: Arc<Semaphore>) {
         *self.budget.lock().unwrap_or_else(PoisonError::into_inner) = budget;
+    }
+
+    /// Behind the lock, unless somebody is there for long: whoever gives a visitor a head start keeps it over a line that is
+    /// written to the disk, and nobody who looks after all doors is to wait for the disk of one.
+    pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, Guarded>> {
+        for _ in 0..TRIES {
+            match self.guarded.try_lock() {
+                Ok(guarded) => return Some(guarded),
+                Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
+                Err(TryLockError::WouldBlock) => std::thread::yield_now(),
+            }
+        }
+        None
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Guarded> {
@@ -316,8 +341,7 @@ impl Door {
     /// Lets somebody who has just come go on at once, if the worker need only be told to.
     fn head_start(self: &Arc<Self>, ticket: Ticket, counted: &mut dyn FnMut()) -> Option<Pass> {
         let router = self.router.upgrade()?;
-        // It comes up in its turn: if others have all of them, so does this one.
-        let _turn = self.budget().try_acquire_owned().ok()?;
+        // It needs no turn to come up: what is frozen is there at once, however many others have to start.
         // Behind the lock to the end: nobody tells the edge before they are counted.
         let mut guarded = self.lock();
         if !guarded.gate.may_go_ahead(ticket) || !router.is_valid() {
@@ -400,7 +424,15 @@ impl Door {
     }
 
     fn leave(self: &Arc<Self>, round: Round, cause: EdgeCause, now: Timestamp) {
-        let is_last = self.lock().gate.leave(round, cause, now);
+        let (is_last, is_free) = {
+            let mut guarded = self.lock();
+            let is_last = guarded.gate.leave(round, cause, now);
+            (is_last, !guarded.gate.is_stopped() && self.is_stopped.load(Ordering::Relaxed))
+        };
+        if is_free {
+            // The last one of those who were held back: nobody would tell a robot, which is not counted, to go on.
+            self.change_flow(Flow::Go);
+        }
         if is_last {
             // Not the keeper: whoever comes at once finds the gate still open, and nobody had to look.
             self.list();
@@ -481,5 +513,22 @@ impl Admitted {
             Self::Counted(pass) => pass.is_cut(),
             Self::Robot(robot) => robot.is_cut(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_counts_does_not_wait_for_the_lock() {
+        let terms = Terms { places: 1, linger: Duration::ZERO };
+        let worker = "web".parse().unwrap();
+        let door = Door::new(worker, terms, Weak::new(), Arc::new(Semaphore::new(1)));
+        let guarded = door.lock();
+        assert_eq!(door.counts(), Counts::default());
+        assert!(door.try_lock().is_none());
+        drop(guarded);
+        assert!(door.try_lock().is_some());
     }
 }

@@ -20,6 +20,7 @@
 //! passes to a worker, or to a target of it, that has not answered in its present run; those who wait leave in
 //! the order of their coming; everybody who came in goes out exactly once.
 
+mod again;
 #[cfg(test)]
 mod tests;
 mod words;
@@ -34,12 +35,8 @@ use drowse_wire::control::{EdgeCause, Refused, Slept, Standing};
 use crate::queue::{Placed, Queue, Source, Ticket};
 use crate::route::Target;
 use crate::turned::Turned;
+use again::{Again, Refusals};
 pub(crate) use words::{Arrival, Decided, Flow, Round, Step, Terms, Visitor};
-
-/// How soon the control plane is asked again when it could not answer, at first; twice as late each time.
-const ASK_AGAIN: Duration = Duration::from_millis(50);
-/// And at the latest.
-const ASK_AGAIN_AT_LAST: Duration = Duration::from_secs(2);
 
 /// For how long nobody is kept waiting for a worker that has just failed to come up.
 const REFUSES_FOR: Duration = Duration::from_secs(1);
@@ -73,24 +70,6 @@ enum State {
     Refusing { until: Timestamp, why: Turned },
 }
 
-/// When something that failed is tried again.
-#[derive(Clone, Copy, Debug, Default)]
-struct Again {
-    times: u32,
-    at: Option<Timestamp>,
-}
-
-impl Again {
-    fn later(self, now: Timestamp) -> Self {
-        let pause = ASK_AGAIN.saturating_mul(1 << self.times.min(10)).min(ASK_AGAIN_AT_LAST);
-        Self { times: self.times + 1, at: Some(now + pause) }
-    }
-
-    fn is_due(self, now: Timestamp) -> bool {
-        self.at.is_none_or(|at| now >= at)
-    }
-}
-
 #[expect(clippy::struct_excessive_bools, reason = "each is what somebody else last said, in any state")]
 #[derive(Debug)]
 pub(crate) struct Gate<W> {
@@ -102,14 +81,22 @@ pub(crate) struct Gate<W> {
     round: Round,
     /// Since when nobody is here, and how the last one went.
     empty: Option<(Timestamp, EdgeCause)>,
-    /// When the last of those came who went on.
+    /// When the last of those came who went on and may wake the worker.
     passed_at: Option<Timestamp>,
+    /// There was one who may wake the worker among those who went on.
+    has_waker: bool,
+    /// What is asked is asked for those who went on as well, and one of them may wake the worker.
+    is_called_back: bool,
     /// The worker is on its way to sleep, against the will of those who are here.
     is_falling: bool,
-    /// Not a byte moves: what was told holds nothing any more.
+    /// Not a byte moves: what was told holds nothing any more. Only while somebody has passed: whoever passes later is
+    /// counted anew first.
     is_stopped: bool,
     /// The control plane may have somebody on its books, and has not been told that they are gone.
     has_told: bool,
+    /// It was told of somebody, and perhaps has heard it.
+    has_asked: bool,
+    refusals: Refusals,
     /// It was asleep when those who wait asked for it.
     was_asleep: bool,
     /// The run that the proofs are about.
@@ -130,9 +117,13 @@ impl<W> Gate<W> {
             round: Round::default(),
             empty: None,
             passed_at: None,
+            has_waker: false,
+            is_called_back: false,
             is_falling: false,
             is_stopped: false,
             has_told: false,
+            has_asked: false,
+            refusals: Refusals::default(),
             was_asleep: false,
             boot: None,
             proven: HashSet::new(),
@@ -191,8 +182,16 @@ impl<W> Gate<W> {
             State::Awake if self.proven.contains(&target) && !self.is_falling => {
                 self.passing += 1;
                 self.empty = None;
-                self.passed_at = Some(now);
+                if may_wake {
+                    (self.has_waker, self.passed_at) = (true, Some(now));
+                }
                 return Arrival::Pass(who, self.round);
+            }
+            // Not asked again for each of them: meanwhile nobody would watch for the end of those who are in.
+            State::Awake if self.is_falling && !may_wake => {
+                if let Some(why) = self.refusals.for_strangers(now) {
+                    return Arrival::Turned(who, why.clone());
+                }
             }
             State::Refusing { until, why } if now < *until => return Arrival::Turned(who, why.clone()),
             State::Closing { failed: Some(why), .. } => return Arrival::Turned(who, why.clone()),
@@ -211,21 +210,25 @@ impl<W> Gate<W> {
             Placed::Full(waiting) => return Arrival::Turned(waiting.who, Turned::QueueFull),
         };
         self.empty = None;
+        // What is put off for those who wait need not be for somebody who may wake it.
+        let hastens = may_wake && self.refusals.ask_at(EdgeCause::CameToTheAwake).is_some_and(|at| now < at);
         let is_news = match self.state {
             // A release that is on its way is waited for; one that failed need not be told any more.
             State::Closed
             | State::Refusing { .. }
             | State::Closing { again: Again { at: Some(_), .. }, .. } => {
-                self.state = State::Asking(Again::default());
+                self.ask(false);
                 true
             }
-            // They call it back.
+            // They call it back, if they may. Those who are in came before that was decided, and do not.
             State::Awake if self.is_falling => {
-                self.ask();
+                self.is_falling = !may_wake;
+                self.ask(false);
                 true
             }
             State::Awake => true,
-            State::Asking(_) | State::Waking(_) | State::Closing { .. } => false,
+            State::Asking(_) => hastens,
+            State::Waking(_) | State::Closing { .. } => false,
         };
         Arrival::Wait { ticket, evicted, is_news }
     }
@@ -247,6 +250,7 @@ impl<W> Gate<W> {
         let waiting = self.queue.take(ticket)?;
         self.has_told = true;
         self.passing += 1;
+        (self.has_waker, self.is_called_back) = (true, true);
         self.passed_at = self.passed_at.max(Some(waiting.came_at));
         Some((waiting.who, self.round))
     }
@@ -264,6 +268,10 @@ impl<W> Gate<W> {
             return false;
         }
         self.passing -= 1;
+        if self.passing == 0 {
+            // There is nobody left whose bytes could be held back.
+            (self.is_stopped, self.has_waker) = (false, false);
+        }
         self.note_empty(cause, now);
         self.empty.is_some()
     }
@@ -272,6 +280,7 @@ impl<W> Gate<W> {
     fn cut(&mut self, now: Timestamp) -> Option<Flow> {
         let flow = (self.passing > 0).then_some(Flow::Cut);
         self.passing = 0;
+        (self.is_stopped, self.has_waker, self.is_falling) = (false, false, false);
         self.round.0 += 1;
         self.note_empty(EdgeCause::Left, now);
         flow
@@ -300,6 +309,7 @@ impl<W> Gate<W> {
     fn step(&mut self, now: Timestamp) -> Step {
         if let Some((since, cause)) = self.empty {
             match self.state {
+                State::Asking(_) if !self.has_asked && !self.has_told => self.state = State::Closed,
                 // The hold was asked for, and perhaps taken: it is given back.
                 State::Asking(_) | State::Waking(_) => {
                     self.state = State::Closing { cause, again: Again::default(), failed: None };
@@ -317,14 +327,20 @@ impl<W> Gate<W> {
         };
         match &self.state {
             State::Closed | State::Refusing { .. } => Step::Rest,
-            State::Asking(again) if again.is_due(now) => {
-                Step::Tell { count: self.count(), cause: self.cause() }
+            State::Asking(again) => {
+                let cause = self.cause();
+                let at = again.at.max(self.refusals.ask_at(cause));
+                if at.is_some_and(|at| now < at) {
+                    return Step::Wait { until: or(at), is_awake: false };
+                }
+                self.has_asked = true;
+                Step::Tell { count: self.count(), cause }
             }
             State::Waking(again) if again.is_due(now) => Step::Wake,
             State::Closing { again, cause, .. } if again.is_due(now) => {
                 Step::Tell { count: 0, cause: *cause }
             }
-            State::Asking(again) | State::Waking(again) | State::Closing { again, .. } => {
+            State::Waking(again) | State::Closing { again, .. } => {
                 Step::Wait { until: or(again.at), is_awake: false }
             }
             State::Awake => {
@@ -341,9 +357,10 @@ impl<W> Gate<W> {
         }
     }
 
-    /// Whether those who are here may wake the worker. Whoever passed before has been let in once.
+    /// Whether those for whom it is asked may wake the worker.
     fn cause(&self) -> EdgeCause {
-        if self.passing > 0 || self.queue.iter().any(|waiting| waiting.may_wake) {
+        let calls = self.passing > 0 && self.is_called_back;
+        if calls || self.queue.iter().any(|waiting| waiting.may_wake) {
             EdgeCause::Came
         } else {
             EdgeCause::CameToTheAwake
@@ -415,27 +432,33 @@ impl<W> Gate<W> {
     fn refuse(&mut self, cause: EdgeCause, refused: Refused, now: Timestamp) -> Decided<W> {
         let mut decided = Decided::default();
         let why = Turned::from(refused);
+        self.refusals.note(cause, &why, now);
+        self.has_asked = false;
         let all = cause == EdgeCause::Came;
         for waiting in self.queue.take_if(|waiting| all || !waiting.may_wake) {
             decided.turned.push((waiting.who, why.clone()));
         }
-        if all {
-            // Whoever was in before holds nothing any more.
-            decided.flow = self.cut(now);
+        if !self.queue.is_empty() {
+            return decided;
         }
-        if self.queue.is_empty() {
-            // Whoever was counted before would keep the worker awake for ever.
-            self.state = if self.has_told {
-                State::Closing { cause: EdgeCause::Left, again: Again::default(), failed: None }
-            } else {
-                State::Closed
-            };
+        if self.is_falling && self.passing > 0 {
+            // It was asked for those alone who came while it falls asleep. Those who are in end when it sleeps.
+            self.state = State::Awake;
+            return decided;
         }
-        self.note_empty(EdgeCause::Left, now);
+        // Whoever was in before holds nothing any more.
+        decided.flow = self.cut(now);
+        // Whoever was counted before would keep the worker awake for ever.
+        self.state = if self.has_told {
+            State::Closing { cause: EdgeCause::Left, again: Again::default(), failed: None }
+        } else {
+            State::Closed
+        };
         decided
     }
 
     fn closed(&mut self, failed: Option<Turned>, now: Timestamp) {
+        (self.has_asked, self.is_called_back) = (false, false);
         self.state = match failed {
             _ if self.count() > 0 => State::Asking(Again::default()),
             Some(why) => State::Refusing { until: now + REFUSES_FOR, why },
@@ -472,30 +495,39 @@ impl<W> Gate<W> {
         }
         self.boot = boot;
         self.state = State::Awake;
-        (self.is_falling, self.is_stopped) = (false, false);
+        self.is_falling = false;
+        self.refusals = Refusals::default();
+        let was_stopped = std::mem::take(&mut self.is_stopped);
         (self.prove_again, self.prove_at) = (PROVE_AGAIN.0, None);
         let mut decided = self.release();
-        decided.flow = (self.passing > decided.pass.len() as u64).then_some(Flow::Go);
+        let was_passing = self.passing > decided.pass.len() as u64;
+        decided.flow = (was_passing || was_stopped).then_some(Flow::Go);
         decided.is_other_run = is_other_run;
         decided
     }
 
-    /// What [`Step::Prove`] came to: these have answered.
-    pub(crate) fn proved(&mut self, answered: &[Target], now: Timestamp) -> Decided<W> {
+    /// One of those that [`Step::Prove`] asked for has answered.
+    pub(crate) fn answered(&mut self, target: Target) -> Decided<W> {
         if !self.is_awake() {
             return Decided::default();
         }
-        self.proven.extend(answered.iter().cloned());
+        self.proven.insert(target);
+        self.release()
+    }
+
+    /// All that [`Step::Prove`] asked for have been tried.
+    pub(crate) fn tried(&mut self, now: Timestamp) {
         self.prove_at = Some(now + self.prove_again);
         self.prove_again = (self.prove_again * 2).min(PROVE_AGAIN.1);
-        self.release()
     }
 
     fn release(&mut self) -> Decided<W> {
         let proven = &self.proven;
         let ready = self.queue.take_if(|waiting| proven.contains(&waiting.target));
         // Not when they pass: whoever came before a person's order does not undo it.
-        self.passed_at = self.passed_at.max(ready.iter().map(|waiting| waiting.came_at).max());
+        let came_at = ready.iter().filter(|waiting| waiting.may_wake).map(|waiting| waiting.came_at).max();
+        self.passed_at = self.passed_at.max(came_at);
+        self.has_waker |= came_at.is_some();
         let pass: Vec<W> = ready.into_iter().map(|waiting| waiting.who).collect();
         self.passing += pass.len() as u64;
         Decided { pass, round: self.round, was_asleep: self.was_asleep, ..Decided::default() }
@@ -516,37 +548,54 @@ impl<W> Gate<W> {
             // At the same instant: who can tell.
             since.is_some_and(|since| self.passed_at.is_some_and(|passed_at| passed_at >= since))
         };
+        let waits_for_it = self.queue.iter().any(|waiting| waiting.may_wake);
         match how {
-            // Whoever waits calls it back, and so does whoever went on before anybody knew of it.
-            Slept::Falling { since } if came_since(Some(since)) || !self.queue.is_empty() => self.ask(),
+            // Whoever may wake it and waits calls it back, and so does whoever went on before anybody knew of it.
+            Slept::Falling { since } if came_since(Some(since)) => self.ask(true),
+            Slept::Falling { .. } if waits_for_it => self.ask(false),
             // The hold that was kept for whoever might come is of no use to them now.
             Slept::Falling { .. } if self.count() == 0 => {
                 let cause = self.empty.map_or(EdgeCause::Left, |(_, cause)| cause);
                 self.state = State::Closing { cause, again: Again::default(), failed: None };
             }
-            Slept::Falling { .. } => self.is_falling = true,
-            Slept::Asleep { since } if came_since(since) => self.ask(),
+            Slept::Falling { .. } => {
+                self.is_falling = self.passing > 0;
+                if !self.queue.is_empty() {
+                    self.ask(false);
+                }
+            }
+            Slept::Asleep { since } if came_since(since) => {
+                self.is_falling = false;
+                self.ask(true);
+            }
             Slept::Asleep { .. } => {
-                self.ask();
+                self.ask(false);
                 decided.flow = self.cut(now);
             }
-            Slept::Restarting => self.ask(),
+            Slept::Restarting => {
+                self.is_falling = false;
+                self.ask(self.has_waker);
+            }
         }
         decided
     }
 
-    /// What was told may be void: a hold ends with the run that it is for.
-    fn ask(&mut self) {
+    /// What was told may be void: a hold ends with the run that it is for. `is_called_back`: whether that is asked for
+    /// those who went on as well, one of whom may wake the worker.
+    fn ask(&mut self, is_called_back: bool) {
         self.state = State::Asking(Again::default());
-        self.is_falling = false;
+        self.is_called_back = is_called_back;
     }
 
     /// What was told holds nothing any more.
     pub(crate) fn lost(&mut self) -> Decided<W> {
         match self.state {
-            State::Waking(_) | State::Awake => self.ask(),
+            // Whoever came before it was to sleep does not call it back.
+            State::Waking(_) | State::Awake => self.ask(self.has_waker && !self.is_falling),
             State::Closed | State::Asking(_) | State::Closing { .. } | State::Refusing { .. } => {}
         }
+        // Nor does what those who are in were counted by.
+        self.is_falling = false;
         self.is_stopped = self.passing > 0;
         Decided { flow: (self.passing > 0).then_some(Flow::Stop), ..Decided::default() }
     }

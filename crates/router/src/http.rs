@@ -37,9 +37,10 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response, Version};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use rustix::net::{RecvFlags, recv};
 use tokio::net::TcpStream;
 
-use crate::close::farewell;
+use crate::close::{farewell, hang_up_on_upload};
 use crate::listener::Leads;
 use crate::names::Names;
 use crate::port::Port;
@@ -54,8 +55,9 @@ use socket::Socket;
 /// How long a client may take to say what it wants, the pause before its next request included.
 const SAYS_WITHIN: Duration = Duration::from_mins(1);
 
-/// How much it may say before that is clear.
-const HEAD_AT_MOST: usize = 64 << 10;
+/// How much it may say before that is clear, cookies and all: as much as nginx takes, and twice what haproxy and Node do.
+/// Whoever says it slowly keeps as much memory for a minute.
+const HEAD_AT_MOST: usize = 32 << 10;
 
 /// There is no room for another.
 pub(crate) const FULL: &[u8] =
@@ -144,11 +146,22 @@ pub(crate) async fn serve(router: &Router, client: TcpStream, from: IpAddr, port
     if broke_off {
         return break_off(client, &caller).await;
     }
-    drop(client);
     let joining = lock(&caller.joining).take();
     if let Some(joining) = joining {
-        joining.complete(router, port.id).await;
+        drop(client);
+        return joining.complete(router, port.id).await;
     }
+    let Some(stream) = client.into_inner() else { return };
+    let is_closing = *port.closing.borrow() != Closing::Open;
+    // A port that closes does not wait for those who have said nothing.
+    if !is_closing || has_unread(&stream) {
+        hang_up_on_upload(stream).await;
+    }
+}
+
+/// Whether something has come that nobody has read.
+fn has_unread(stream: &TcpStream) -> bool {
+    matches!(recv(stream, &mut [0_u8; 1][..], RecvFlags::PEEK | RecvFlags::DONTWAIT), Ok((1.., _)))
 }
 
 /// Ends a connection in the middle of an answer, so that what was said of it is heard and is not taken for all of it.

@@ -10,11 +10,13 @@ use std::time::Duration;
 use drowse_core::Timestamp;
 use drowse_core::id::WorkerId;
 use drowse_wire::control::{Answer, Edge, EdgeCause, Refused, Slept};
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit};
 
 use crate::door::Door;
 use crate::gate::Step;
-use crate::prove;
+use crate::prove::{self, Tried};
 use crate::route::Target;
 use crate::router::Inside;
 
@@ -27,16 +29,19 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// How long a worker that is awake and does not answer keeps others of its site from coming up.
 const COMES_UP_FOR: Duration = Duration::from_secs(5);
 
+/// How long one that is being started does. A hundred that are asked for at once are not to begin at once; but a few that
+/// take minutes must not keep out the others, whose visitors wait for 30 s as a rule: that is three rounds.
+const STARTS_FOR: Duration = Duration::from_secs(10);
+
 /// That it is this worker's turn to come up.
 struct Turn {
     _permit: OwnedSemaphorePermit,
-    /// Once it is awake.
-    until: Timestamp,
+    since: Timestamp,
 }
 
 impl Turn {
     fn of(router: &Inside, permit: Option<OwnedSemaphorePermit>) -> Option<Self> {
-        permit.map(|permit| Self { _permit: permit, until: router.now() + COMES_UP_FOR })
+        permit.map(|permit| Self { _permit: permit, since: router.now() })
     }
 
     fn now(router: &Inside, door: &Door) -> Option<Self> {
@@ -70,8 +75,8 @@ pub(crate) async fn keep(router: Arc<Inside>, door: Arc<Door>) {
         let is_new = matches!(step, Step::Tell { count: 1.., .. }) && !door.lock().gate.has_passing();
         if is_new && turn.is_none() {
             turn = Turn::now(&router, &door);
-            // A worker that is awake need not come up.
-            if turn.is_none() && !router.is_awake(&worker).await {
+            // A worker that is awake need not come up, and what is frozen is there at once.
+            if turn.is_none() && !control.is_at_hand(&worker).await.unwrap_or(false) {
                 let until = door.lock().gate.next_deadline();
                 // It keeps its place in the row whatever happens meanwhile.
                 let asking = asked.get_or_insert_with(|| Box::pin(door.budget().acquire_owned()));
@@ -90,7 +95,8 @@ pub(crate) async fn keep(router: Arc<Inside>, door: Arc<Door>) {
             Step::Tell { count, .. } => *count > 0,
             Step::Wake => true,
             Step::Prove(_) | Step::Wait { is_awake: true, .. } => {
-                door.waiting() > 0 && turn.as_ref().is_some_and(|turn| router.now() < turn.until)
+                let is_on = |turn: &Turn| router.now() < turn.since + COMES_UP_FOR;
+                door.waiting() > 0 && turn.as_ref().is_some_and(is_on)
             }
             Step::Wait { .. } | Step::Rest => false,
         };
@@ -100,8 +106,8 @@ pub(crate) async fn keep(router: Arc<Inside>, door: Arc<Door>) {
         match step {
             Step::Rest => return,
             Step::Tell { count, cause } => tell(&router, &door, count, cause).await,
-            Step::Wake => wake(&router, &door).await,
-            Step::Prove(targets) => prove(&router, &door, &targets).await,
+            Step::Wake => wake(&router, &door, &mut turn).await,
+            Step::Prove(targets) => prove(&router, &door, targets).await,
             Step::Wait { until, is_awake } => {
                 let sleeping = async {
                     match watch.as_mut().filter(|_| is_awake) {
@@ -170,20 +176,52 @@ async fn tell(router: &Arc<Inside>, door: &Arc<Door>, count: u64, cause: EdgeCau
     door.apply(decided);
 }
 
-async fn prove(router: &Arc<Inside>, door: &Arc<Door>, targets: &[Target]) {
-    let answered = prove::all(door, targets).await;
-    if answered.iter().any(|target| target.ready.is_some()) {
-        // It has said so itself: from here on a close is its answer.
-        door.has_answered();
+/// Tries to reach them all at once, until each has been tried. Whoever waits for one that answers does not wait for the
+/// others.
+async fn prove(router: &Arc<Inside>, door: &Arc<Door>, targets: Vec<Target>) {
+    let mut under_way = targets.len();
+    let mut attempts: FuturesUnordered<_> =
+        targets.iter().map(|target| prove::attempt(door, target.clone(), true)).collect();
+    let mut tried = targets;
+    while under_way > 0 {
+        let until = door.lock().gate.next_deadline();
+        tokio::select! {
+            biased;
+            Some(Tried { target, answers, is_first }) = attempts.next() => {
+                under_way -= usize::from(is_first);
+                if !answers {
+                    attempts.push(prove::attempt(door, target, false));
+                    continue;
+                }
+                if target.ready.is_some() {
+                    // It has said so itself: from here on a close is its answer.
+                    door.has_answered();
+                }
+                let decided = door.lock().gate.answered(target);
+                door.apply(decided);
+            }
+            () = door.news.notified() => {}
+            () = sleep_until(router, until) => {}
+        }
+        let (step, decided) = door.lock().gate.next(router.now());
+        door.apply(decided);
+        let Step::Prove(wanted) = step else { return };
+        for target in wanted {
+            if !tried.contains(&target) {
+                under_way += 1;
+                attempts.push(prove::attempt(door, target.clone(), true));
+                tried.push(target);
+            }
+        }
     }
-    let decided = door.lock().gate.proved(&answered, router.now());
-    door.apply(decided);
+    door.lock().gate.tried(router.now());
 }
 
-async fn wake(router: &Arc<Inside>, door: &Arc<Door>) {
+async fn wake(router: &Arc<Inside>, door: &Arc<Door>, turn: &mut Option<Turn>) {
     let mut waking = router.control.wake(&door.worker);
     loop {
         let until = door.lock().gate.next_deadline();
+        let turn_until = turn.as_ref().map(|turn| turn.since + STARTS_FOR);
         tokio::select! {
             biased;
             answer = &mut waking => {
@@ -194,6 +232,7 @@ async fn wake(router: &Arc<Inside>, door: &Arc<Door>) {
             }
             () = door.news.notified() => {}
             () = sleep_until(router, until) => {}
+            () = sleep_until(router, turn_until) => *turn = None,
         }
         let (step, decided) = door.lock().gate.next(router.now());
         door.apply(decided);

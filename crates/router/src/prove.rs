@@ -23,16 +23,24 @@ const STANDS_FOR: Duration = Duration::from_millis(10);
 /// And how long at most.
 const STANDS_FOR_AT_MOST: Duration = Duration::from_secs(1);
 
-/// Tries to reach all of them at once; those that answer.
-pub(crate) async fn all(door: &Door, targets: &[Target]) -> Vec<Target> {
-    let mut answered = Vec::new();
-    let attempts: Vec<_> = targets.iter().map(|target| one(door, target)).collect();
-    for (target, stands) in targets.iter().zip(futures_util::future::join_all(attempts).await) {
-        if stands {
-            answered.push(target.clone());
-        }
+/// How soon one is tried again that is not there, while others take their time.
+const AGAIN_AFTER: Duration = Duration::from_millis(50);
+
+/// What an attempt came to.
+pub(crate) struct Tried {
+    pub(crate) target: Target,
+    pub(crate) answers: bool,
+    /// It was not tried before in this round.
+    pub(crate) is_first: bool,
+}
+
+/// Tries to reach one.
+pub(crate) async fn attempt(door: &Door, target: Target, is_first: bool) -> Tried {
+    if !is_first {
+        tokio::time::sleep(AGAIN_AFTER).await;
     }
-    answered
+    let answers = one(door, &target).await;
+    Tried { target, answers, is_first }
 }
 
 async fn one(door: &Door, target: &Target) -> bool {

@@ -1,7 +1,8 @@
 //! How many connections a machine takes, and who gets the last places.
 //!
-//! Below the mark everybody is let in. Above it a worker gets no more than its share of all places: one worker's
-//! visitors, however many, do not keep out those of the others. At a port that leads to many workers nobody knows yet
+//! As long as there is plenty of room everybody is let in. The last places are for those who have little: a worker gets
+//! one only if it has less than a quarter of what is left, so that something is left for whoever comes next, however
+//! greedy those are who came before. At a port that leads to many workers nobody knows yet
 //! whose visitor somebody is, so there it is the share of those who come from the same place.
 
 use std::collections::HashMap;
@@ -16,9 +17,9 @@ use crate::router::lock;
 #[derive(Debug)]
 pub(crate) struct Room {
     places: usize,
+    /// What the workers themselves take of them.
+    aside: AtomicUsize,
     taken: AtomicUsize,
-    /// Workers, and places that visitors come from, that have at least one.
-    workers: AtomicUsize,
 }
 
 /// How many each source has at the ports where people are listened to first.
@@ -42,14 +43,26 @@ impl Sources {
     }
 }
 
-/// From where on the share counts: the last sixteenth is for those who have little.
-const fn mark(places: usize) -> usize {
-    places - places / 16
+/// How many of the places are for those who have little: the last sixteenth.
+const fn reserve(places: usize) -> usize {
+    places / 16
 }
 
 impl Room {
     pub(crate) const fn new(places: usize) -> Self {
-        Self { places, taken: AtomicUsize::new(0), workers: AtomicUsize::new(0) }
+        Self { places, aside: AtomicUsize::new(0), taken: AtomicUsize::new(0) }
+    }
+
+    /// There is a worker more. It needs about as many files as a connection: one to hear of its end, and one of its
+    /// freezer.
+    pub(crate) fn set_aside(&self) {
+        self.aside.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Where a limit of files is low, half of it is for connections all the same: whoever has workers without end and
+    /// no files is to hear of it from those, and not find every door shut.
+    fn places(&self) -> usize {
+        self.places - self.aside.load(Ordering::Acquire).min(self.places / 2)
     }
 
     pub(crate) fn taken(&self) -> usize {
@@ -60,12 +73,7 @@ impl Room {
     pub(crate) fn take(&self, held: &AtomicUsize) -> bool {
         let taken = self.taken.fetch_add(1, Ordering::AcqRel);
         let has = held.fetch_add(1, Ordering::AcqRel);
-        let workers = if has == 0 {
-            self.workers.fetch_add(1, Ordering::AcqRel) + 1
-        } else {
-            self.workers.load(Ordering::Acquire)
-        };
-        let may = may_take(self.places, taken, has, workers);
+        let may = may_take(self.places(), taken, has);
         if !may {
             self.give_back(held);
         }
@@ -73,16 +81,15 @@ impl Room {
     }
 
     pub(crate) fn give_back(&self, held: &AtomicUsize) {
-        if held.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.workers.fetch_sub(1, Ordering::AcqRel);
-        }
+        held.fetch_sub(1, Ordering::AcqRel);
         self.taken.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
-fn may_take(places: usize, taken: usize, has: usize, workers: usize) -> bool {
-    // As if there were one more: whoever comes next finds a place.
-    taken < places && (taken < mark(places) || has < places / (workers + 1))
+fn may_take(places: usize, taken: usize, has: usize) -> bool {
+    let left = places.saturating_sub(taken);
+    // Whoever has none gets one as long as there is any.
+    left > reserve(places) || left > 0 && has < (left / 4).max(1)
 }
 
 #[cfg(test)]
@@ -99,12 +106,40 @@ mod tests {
 
     #[test]
     fn a_greedy_worker_stops_at_the_mark_as_soon_as_there_is_another() {
-        let room = Room::new(100);
+        let room = Room::new(1_600);
         let (greedy, modest) = (AtomicUsize::new(0), AtomicUsize::new(0));
         assert!(room.take(&modest));
-        assert_eq!((0..200).filter(|_| room.take(&greedy)).count(), 93);
-        assert_eq!((0..200).filter(|_| room.take(&modest)).count(), 6, "and the rest is the other's");
-        assert_eq!(room.taken(), 100);
+        assert_eq!((0..2_000).filter(|_| room.take(&greedy)).count(), 1_499);
+        assert_eq!((0..2_000).filter(|_| room.take(&modest)).count(), 19, "a quarter of what is left then");
+        assert_eq!(room.taken(), 1_519);
+    }
+
+    #[test]
+    fn a_few_do_not_take_what_is_kept_for_the_others() {
+        let room = Room::new(1_600);
+        let held: Vec<AtomicUsize> = (0..10).map(|_| AtomicUsize::new(0)).collect();
+        for greedy in &held {
+            while room.take(greedy) {}
+            let next = AtomicUsize::new(0);
+            assert!(room.take(&next), "whoever comes next finds a place");
+            room.give_back(&next);
+        }
+        assert_eq!(1_600 - room.taken(), 15);
+    }
+
+    #[test]
+    fn what_workers_take_themselves_is_not_for_connections() {
+        let room = Room::new(160);
+        for _ in 0..16 {
+            room.set_aside();
+        }
+        let held = AtomicUsize::new(0);
+        assert_eq!((0..200).filter(|_| room.take(&held)).count(), 135, "all but 16, and the reserve");
+        for _ in 0..1_000 {
+            room.set_aside();
+        }
+        let room = Room { taken: AtomicUsize::new(0), ..room };
+        assert_eq!((0..200).filter(|_| room.take(&AtomicUsize::new(0))).count(), 80);
     }
 
     #[test]
@@ -115,6 +150,6 @@ mod tests {
         assert!(room.take(&held));
         room.give_back(&held);
         room.give_back(&held);
-        assert_eq!((room.taken(), room.workers.load(Ordering::Acquire)), (0, 0));
+        assert_eq!((room.taken(), held.load(Ordering::Acquire)), (0, 0));
     }
 }

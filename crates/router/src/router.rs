@@ -44,7 +44,8 @@ const LINGER: Duration = Duration::from_millis(100);
 /// How often it is looked whether all have left, at the end.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
-/// Files that are not for connections: the store, logs, what the rest of the program opens.
+/// Files that are not for connections: the store, logs, what the rest of the program opens. What each worker needs comes
+/// on top ([`Room::set_aside`]).
 const OTHER_FILES: usize = 500;
 
 /// How much a router takes on.
@@ -317,6 +318,7 @@ impl Router {
     pub fn door(&self, worker: &WorkerId) -> Arc<Door> {
         let mut doors = lock(&self.0.doors);
         let door = doors.entry(worker.clone()).or_insert_with(|| {
+            self.0.room.set_aside();
             let terms = Terms { places: self.0.limits.waiting, linger: LINGER };
             let budget = self.0.budget(&Site::default());
             Arc::new(Door::new(worker.clone(), terms, Arc::downgrade(&self.0), budget))
@@ -427,8 +429,12 @@ impl Inside {
             self.lapse();
         }
         for door in std::mem::take(&mut *lock(&self.listed)) {
+            let Some(is_empty) = door.try_lock().map(|guarded| guarded.gate.count() == 0) else {
+                // The next time is soon enough, for bytes as for a worker that is let go.
+                self.list(door);
+                continue;
+            };
             door.is_listed.store(false, Ordering::Release);
-            let is_empty = door.lock().gate.count() == 0;
             if is_empty {
                 door.poke();
             } else if door.tally.take_mark() {
@@ -441,6 +447,8 @@ impl Inside {
     pub(crate) fn lapse(&self) {
         for door in self.all_doors() {
             let (decided, count) = {
+                // Waited for, however long: a door that is left out would go on by a hold that is over as soon as the
+                // session is renewed. Nobody gets a head start any more by then, so there is an end to it.
                 let mut guarded = door.lock();
                 (guarded.gate.lost(), guarded.gate.count())
             };

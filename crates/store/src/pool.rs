@@ -1,8 +1,9 @@
 //! Connections that several threads take turns with.
 //!
 //! Wakes have a lane of their own: somebody waits at the door for them, while a check or a flush can come a
-//! moment later. Within a lane it is first come, first served; a plain mutex would let a busy thread take
-//! its lock again and again while others starve.
+//! moment later. Not for ever, though: what doors may pass on rests on a session that is renewed here, too. Within a lane
+//! it is first come, first served; a plain mutex would let a busy thread take its lock again and again while others
+//! starve.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -23,6 +24,9 @@ pub enum Lane {
     Late,
 }
 
+/// How many wakes go ahead of everything else before one of that has its turn: some milliseconds of work.
+pub(crate) const WAKES_AHEAD: u32 = 16;
+
 pub(crate) struct Pool<C> {
     state: Mutex<State<C>>,
 }
@@ -31,6 +35,8 @@ pub(crate) struct Pool<C> {
 struct State<C> {
     idle: Vec<C>,
     waiting: [VecDeque<Arc<Seat<C>>>; 2],
+    /// How many wakes have gone ahead of others who waited.
+    wakes_ahead: u32,
 }
 
 /// Where somebody waits. Each has a bell of its own: of a hundred who wait, only the next is woken.
@@ -41,7 +47,7 @@ struct Seat<C> {
 
 impl<C> Pool<C> {
     pub(crate) fn new(connections: Vec<C>) -> Self {
-        Self { state: Mutex::new(State { idle: connections, waiting: Default::default() }) }
+        Self { state: Mutex::new(State { idle: connections, waiting: Default::default(), wakes_ahead: 0 }) }
     }
 
     /// Waits for a connection. There is no time limit here: whoever has one is bound by the limits of the
@@ -85,7 +91,7 @@ impl<C> Pool<C> {
 
     fn give_back(&self, connection: C) {
         let mut state = self.state();
-        let Some(seat) = state.waiting.iter_mut().find_map(VecDeque::pop_front) else {
+        let Some(seat) = state.next() else {
             state.idle.push(connection);
             return;
         };
@@ -97,6 +103,20 @@ impl<C> Pool<C> {
     // A panic while the lock is held cannot leave the lists half changed.
     fn state(&self) -> MutexGuard<'_, State<C>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<C> State<C> {
+    fn next(&mut self) -> Option<Arc<Seat<C>>> {
+        let [wakes, others] = &mut self.waiting;
+        if self.wakes_ahead < WAKES_AHEAD
+            && let Some(seat) = wakes.pop_front()
+        {
+            self.wakes_ahead += u32::from(!others.is_empty());
+            return Some(seat);
+        }
+        self.wakes_ahead = 0;
+        others.pop_front().or_else(|| wakes.pop_front())
     }
 }
 
@@ -166,6 +186,17 @@ mod tests {
             thread.join().unwrap();
         }
         assert_eq!(said.try_iter().collect::<Vec<_>>(), [2, 3, 0, 1]);
+    }
+
+    #[test]
+    fn wakes_without_end_do_not_keep_others_waiting() {
+        let seat = |n| Arc::new(Seat { given: Mutex::new(Some(n)), bell: Condvar::new() });
+        let wakes = (0..40).map(seat).collect();
+        let others = [100, 101].into_iter().map(seat).collect();
+        let mut state = State { idle: Vec::new(), waiting: [wakes, others], wakes_ahead: 0 };
+        let order: Vec<i32> = std::iter::from_fn(|| state.next()?.given.lock().unwrap().take()).collect();
+        let turn = |who| order.iter().position(|next| *next == who);
+        assert_eq!((turn(100), turn(101), order.len()), (Some(16), Some(33), 42));
     }
 
     #[test]

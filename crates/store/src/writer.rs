@@ -20,7 +20,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use crate::error::StoreError;
-use crate::pool::{Lane, Pool};
+use crate::pool::{Lane, Pool, WAKES_AHEAD};
 use crate::sql::{Connection, Mode};
 use crate::store::Inside;
 use crate::tx::Tx;
@@ -117,6 +117,8 @@ struct PostedJobs {
     unhurried: usize,
     /// How many have gone ahead of what is late since one of that was taken.
     went_ahead: u32,
+    /// How many wakes have gone ahead of everything else since one of that was taken.
+    wakes_ahead: u32,
     is_closed: bool,
 }
 
@@ -212,6 +214,7 @@ impl Queue {
             Lane::Ordinary | Lane::Unhurried => posted.went_ahead.saturating_add(1),
             Lane::Late => 0,
         };
+        posted.wakes_ahead = if lane == Lane::Wake { posted.wakes_ahead.saturating_add(1) } else { 0 };
         let Waiting { lane, job } = posted.lanes[row(lane)].pop_front()?;
         posted.unhurried -= usize::from(lane == Lane::Unhurried);
         Some((lane, job))
@@ -239,13 +242,16 @@ impl PostedJobs {
         (1..AT_ONCE).contains(&self.unhurried) && waiting == self.unhurried && !self.is_closed
     }
 
-    /// Somebody at the door first; then what is due, and now and then what is late.
+    /// Somebody at the door first, but not for ever; then what is due, and now and then what is late.
     fn next_lane(&self) -> Option<Lane> {
-        let order = if self.went_ahead < GO_AHEAD {
+        let mut order = if self.went_ahead < GO_AHEAD {
             [Lane::Wake, Lane::Ordinary, Lane::Late]
         } else {
             [Lane::Wake, Lane::Late, Lane::Ordinary]
         };
+        if self.wakes_ahead >= WAKES_AHEAD {
+            order.rotate_left(1);
+        }
         order.into_iter().find(|lane| !self.lanes[row(*lane)].is_empty())
     }
 }
@@ -307,6 +313,24 @@ mod tests {
             true
         }
         fn tell(self: Box<Self>, _: Result<(), StoreError>) {}
+    }
+
+    #[test]
+    fn visitors_without_end_do_not_keep_everything_else_waiting() {
+        let queue = Queue::default();
+        let post = |lane| queue.post(Waiting { lane, job: Box::new(Nothing) });
+        for lane in [Lane::Ordinary, Lane::Late, Lane::Ordinary] {
+            post(lane);
+        }
+        let mut others = Vec::new();
+        for turn in 1..=60 {
+            post(Lane::Wake);
+            let (lane, _) = queue.next().unwrap();
+            if lane != Lane::Wake {
+                others.push((turn, lane));
+            }
+        }
+        assert_eq!(others, [(17, Lane::Ordinary), (34, Lane::Ordinary), (51, Lane::Late)]);
     }
 
     #[test]

@@ -58,6 +58,11 @@ pub trait Control: fmt::Debug + Send + Sync + 'static {
     /// How a worker stands, without counting anything or waking anybody.
     fn look<'a>(&'a self, worker: &'a WorkerId) -> Answer<'a, Standing>;
 
+    /// Whether a worker is awake, or frozen and there as soon as it is told to go on: whether it takes no start.
+    fn is_at_hand<'a>(&'a self, worker: &'a WorkerId) -> Answer<'a, bool> {
+        Box::pin(async move { Ok(self.look(worker).await?.is_awake) })
+    }
+
     /// Where a port of a worker is found in its present run. Asked before a worker is dialled whose address is not
     /// written down: it may be another one after each start, and somebody else's by then.
     fn way<'a>(&'a self, _worker: &'a WorkerId, _port: u16) -> Answer<'a, Way> {

@@ -45,6 +45,20 @@ fn step(gate: &mut Gate<u32>, millis: i64) -> Step {
     step
 }
 
+impl Gate<u32> {
+    /// What a round of proofs came to: these have answered.
+    fn proved(&mut self, answered: &[Target], now: Timestamp) -> Decided<u32> {
+        let mut all = Decided { round: self.round(), ..Decided::default() };
+        for target in answered {
+            let decided = self.answered(target.clone());
+            (all.round, all.was_asleep) = (decided.round, decided.was_asleep);
+            all.pass.extend(decided.pass);
+        }
+        self.tried(now);
+        all
+    }
+}
+
 /// Awake, with the target proven and visitor 1 inside.
 fn open() -> Gate<u32> {
     let mut gate = Gate::new(TERMS);
@@ -105,15 +119,100 @@ fn what_was_proven_stays_so_for_the_run_and_no_longer() {
 }
 
 #[test]
-fn what_the_control_plane_refuses_is_turned_away_at_once_and_the_next_asks_again() {
+fn what_the_control_plane_refuses_is_turned_away_at_once_and_it_is_asked_again_a_moment_later() {
     let mut gate = Gate::new(TERMS);
     gate.arrive(visitor(1), at(0));
     gate.arrive(visitor(2), at(0));
     let decided = gate.told(EdgeCause::Came, Err(not_allowed()), at(1));
     assert_eq!(decided.turned.iter().map(|(who, _)| *who).collect::<Vec<_>>(), [1, 2]);
     assert_eq!(step(&mut gate, 1), Step::Rest, "there is nothing to take back");
-    assert!(matches!(gate.arrive(visitor(3), at(2)), Arrival::Wait { is_news: true, .. }));
-    assert_eq!(step(&mut gate, 2), Step::Tell { count: 1, cause: EdgeCause::Came });
+    // Those who come at once ask together, and what they hear is what holds then.
+    for who in 3..6 {
+        assert!(matches!(gate.arrive(visitor(who), at(2)), Arrival::Wait { .. }));
+        assert_eq!(step(&mut gate, 100), Step::Wait { until: Some(at(101)), is_awake: false });
+    }
+    assert_eq!(step(&mut gate, 101), Step::Tell { count: 3, cause: EdgeCause::Came });
+}
+
+#[test]
+fn whoever_gives_up_before_it_was_asked_for_them_costs_nothing() {
+    let mut gate = Gate::new(TERMS);
+    gate.arrive(visitor(1), at(0));
+    assert_eq!(step(&mut gate, 0), Step::Tell { count: 1, cause: EdgeCause::Came });
+    gate.told(EdgeCause::Came, Err(not_allowed()), at(1));
+    let Arrival::Wait { ticket, .. } = gate.arrive(visitor(2), at(2)) else { panic!("they wait") };
+    gate.give_up(ticket, at(3));
+    assert_eq!(step(&mut gate, 3), Step::Rest);
+    // One for whom it was asked, and nobody knows whether that was heard, is given back.
+    let Arrival::Wait { ticket, .. } = gate.arrive(visitor(3), at(200)) else { panic!("they wait") };
+    assert_eq!(step(&mut gate, 200), Step::Tell { count: 1, cause: EdgeCause::Came });
+    gate.told(EdgeCause::Came, Err(unavailable()), at(201));
+    gate.give_up(ticket, at(202));
+    assert_eq!(step(&mut gate, 202), Step::Tell { count: 0, cause: EdgeCause::Left });
+}
+
+#[test]
+fn a_refusal_of_those_who_may_not_wake_does_not_keep_whoever_may() {
+    let stranger = |who| Visitor { may_wake: false, ..visitor(who) };
+    let mut gate = Gate::new(TERMS);
+    gate.arrive(stranger(1), at(0));
+    gate.told(EdgeCause::CameToTheAwake, Err(not_allowed()), at(1));
+    gate.arrive(stranger(2), at(2));
+    assert_eq!(step(&mut gate, 2), Step::Wait { until: Some(at(101)), is_awake: false });
+    assert!(matches!(gate.arrive(visitor(3), at(3)), Arrival::Wait { is_news: true, .. }));
+    assert_eq!(step(&mut gate, 3), Step::Tell { count: 2, cause: EdgeCause::Came });
+    // But what is refused to them is refused to all.
+    gate.told(EdgeCause::Came, Err(not_allowed()), at(50));
+    gate.arrive(stranger(4), at(51));
+    assert_eq!(step(&mut gate, 101), Step::Wait { until: Some(at(150)), is_awake: false });
+}
+
+#[test]
+fn whoever_may_not_wake_does_not_call_it_back_by_being_in_already() {
+    let stranger = |who| Visitor { may_wake: false, ..visitor(who) };
+    let mut gate = open();
+    assert!(matches!(gate.arrive(stranger(2), at(1)), Arrival::Pass(..)));
+    gate.slept(Slept::Falling { since: at(4) }, at(4));
+    // Neither does whoever may and came before that was decided: it is asked for the new one alone.
+    assert!(matches!(gate.arrive(stranger(3), at(5)), Arrival::Wait { is_news: true, .. }));
+    assert_eq!(step(&mut gate, 5), Step::Tell { count: 3, cause: EdgeCause::CameToTheAwake });
+    let decided = gate.told(EdgeCause::CameToTheAwake, Err(not_allowed()), at(6));
+    assert_eq!((decided.turned.len(), decided.flow), (1, None), "those who are in end when it sleeps");
+    assert!(gate.is_awake() && gate.is_falling());
+    assert!(matches!(gate.arrive(stranger(4), at(7)), Arrival::Turned(4, _)), "that is known by now");
+    // Whoever may calls it back for all.
+    gate.arrive(visitor(5), at(8));
+    assert_eq!(step(&mut gate, 8), Step::Tell { count: 3, cause: EdgeCause::Came });
+    gate.told(EdgeCause::Came, Ok(standing(true)), at(9));
+
+    gate.slept(Slept::Falling { since: at(10) }, at(10));
+    assert_eq!(gate.slept(Slept::Asleep { since: Some(at(10)) }, at(11)).flow, Some(Flow::Cut));
+}
+
+#[test]
+fn whoever_may_not_wake_and_went_on_after_it_was_to_sleep_ends_with_the_others() {
+    let mut gate = open();
+    let came = gate.arrive(Visitor { may_wake: false, ..visitor(2) }, at(5));
+    assert!(matches!(came, Arrival::Pass(2, _)));
+    assert_eq!(gate.slept(Slept::Asleep { since: Some(at(4)) }, at(6)).flow, Some(Flow::Cut));
+    // And one who waits for a proof meanwhile is asked for, but does not call it back.
+    let mut gate = open();
+    gate.arrive(Visitor { may_wake: false, target: target(2), ..visitor(2) }, at(5));
+    gate.slept(Slept::Falling { since: at(4) }, at(6));
+    assert_eq!(step(&mut gate, 6), Step::Tell { count: 2, cause: EdgeCause::CameToTheAwake });
+}
+
+#[test]
+fn those_who_may_not_wake_are_counted_again_after_an_outage_only_if_it_is_awake() {
+    let mut gate = Gate::new(TERMS);
+    gate.arrive(Visitor { may_wake: false, ..visitor(1) }, at(0));
+    gate.told(EdgeCause::CameToTheAwake, Ok(standing(true)), at(0));
+    assert_eq!(gate.proved(&[target(1)], at(0)).pass, [1]);
+    gate.lost();
+    assert_eq!(step(&mut gate, 1), Step::Tell { count: 1, cause: EdgeCause::CameToTheAwake });
+    assert_eq!(gate.told(EdgeCause::CameToTheAwake, Ok(standing(true)), at(2)).flow, Some(Flow::Go));
+    gate.lost();
+    assert_eq!(gate.told(EdgeCause::CameToTheAwake, Err(not_allowed()), at(3)).flow, Some(Flow::Cut));
 }
 
 #[test]
@@ -297,6 +396,21 @@ fn those_inside_stop_when_the_session_is_lost_and_go_on_when_they_are_counted_ag
 }
 
 #[test]
+fn whoever_comes_after_those_who_were_stopped_have_gone_may_move_bytes() {
+    // The one who was inside leaves while the session is lost.
+    let mut gate = open();
+    assert_eq!(gate.lost().flow, Some(Flow::Stop));
+    gate.leave(gate.round(), EdgeCause::Left, at(5));
+    assert!(!gate.is_stopped(), "there is nobody to stop");
+    gate.arrive(visitor(2), at(6));
+    assert_eq!(gate.told(EdgeCause::Came, Ok(standing(true)), at(7)).pass, [2]);
+    // Or is cut.
+    gate.lost();
+    assert_eq!(gate.told(EdgeCause::Came, Err(not_allowed()), at(8)).flow, Some(Flow::Cut));
+    assert!(!gate.is_stopped());
+}
+
+#[test]
 fn a_target_that_is_doubted_is_proven_again() {
     let mut gate = open();
     gate.doubt(&target(1));
@@ -341,12 +455,18 @@ struct World {
     is_awake: bool,
     boot: u32,
     answered: Vec<(u32, Target)>,
+    /// What those who have passed were last told: not a byte. The door looks at the gate again with every flow that it
+    /// is told of, and whenever somebody leaves.
+    is_stopped: bool,
 }
 
 impl World {
     fn take(&mut self, decided: Decided<u32>) {
         if decided.flow == Some(Flow::Cut) {
             self.inside.clear();
+        }
+        if decided.flow.is_some() {
+            self.is_stopped = self.gate.is_stopped();
         }
         let mut last = BTreeMap::new();
         for who in decided.pass {
@@ -439,6 +559,7 @@ impl World {
                 let round = self.inside.remove(&who).expect("it was just there");
                 let cause = if silently { EdgeCause::FellSilent } else { EdgeCause::Left };
                 self.gate.leave(round, cause, now);
+                self.is_stopped &= self.gate.is_stopped();
             }
             Move::GiveUp { which } => {
                 let Some(who) = self.waiting.keys().nth(which).copied() else { return };
@@ -468,6 +589,9 @@ impl World {
         }
         let counted = self.waiting.len() + self.inside.len();
         assert_eq!(self.gate.count(), counted as u64, "{:?}", self.gate);
+        assert_eq!(self.is_stopped, self.gate.is_stopped(), "nobody was told: {:?}", self.gate);
+        assert!(!(self.gate.is_awake() && self.is_stopped), "whoever passes may move bytes: {:?}", self.gate);
+        assert!(!self.is_stopped || !self.inside.is_empty(), "nobody is stopped: {:?}", self.gate);
     }
 }
 
@@ -486,6 +610,7 @@ proptest! {
             is_awake: false,
             boot: 1,
             answered: Vec::new(),
+            is_stopped: false,
         };
         for one in moves {
             world.play(one);

@@ -5,8 +5,7 @@ use http_body_util::BodyExt as _;
 use hyper::body::{Frame, Incoming};
 
 use super::body::{Filler, Piece};
-use super::visit::{Disturbed, Visit};
-use crate::turned::Turned;
+use super::visit::{Disturbed, Stopped, Visit};
 
 /// One direction.
 #[derive(Debug, Default)]
@@ -41,6 +40,11 @@ impl Way {
 
     fn is_over(&self) -> bool {
         self.into.is_none()
+    }
+
+    /// Something was said that has not been taken yet.
+    fn is_behind(&self) -> bool {
+        self.held.is_some() || self.into.as_ref().is_some_and(|into| into.capacity() == 0)
     }
 
     /// Goes one step. Nothing is lost if it is dropped on the way.
@@ -82,15 +86,6 @@ impl Way {
     }
 }
 
-/// Why bodies were not carried to their end.
-#[derive(Debug)]
-pub(super) enum Stopped {
-    /// The worker sleeps.
-    Cut,
-    /// It was asked for again after a silence, and did not come.
-    Turned(Turned),
-}
-
 /// Carries what the client says to the worker until `done`.
 pub(super) async fn up_until<T>(
     visit: &mut Visit,
@@ -102,15 +97,12 @@ pub(super) async fn up_until<T>(
         let went = tokio::select! {
             biased;
             done = &mut done => {
-                visit.be_present().await.map_err(Stopped::Turned)?;
+                visit.be_present().await?;
                 return Ok(done);
             }
             // Whoever has asked and waits for the answer is not silent: it is the worker's turn.
             disturbed = visit.disturbed(!up.is_over()) => {
-                match disturbed {
-                    Disturbed::Cut => return Err(Stopped::Cut),
-                    Disturbed::Silence => visit.fall_silent(),
-                }
+                heed(visit, disturbed, up)?;
                 continue;
             }
             went = up.step() => went,
@@ -125,10 +117,7 @@ pub(super) async fn both(visit: &mut Visit, up: &mut Way, down: &mut Way) -> Res
         let (went, is_up) = tokio::select! {
             biased;
             disturbed = visit.disturbed(true) => {
-                match disturbed {
-                    Disturbed::Cut => return Err(Stopped::Cut),
-                    Disturbed::Silence => visit.fall_silent(),
-                }
+                heed(visit, disturbed, up)?;
                 continue;
             }
             went = down.step() => (went, false),
@@ -139,10 +128,26 @@ pub(super) async fn both(visit: &mut Visit, up: &mut Way, down: &mut Way) -> Res
     Ok(())
 }
 
+fn heed(visit: &mut Visit, disturbed: Disturbed, up: &Way) -> Result<(), Stopped> {
+    match disturbed {
+        Disturbed::Cut => Err(Stopped::Cut),
+        // A client whose words have not been taken is not the silent one, nor is anybody who may not speak: they would
+        // be put to sleep over a request that is on its way. A client that does not take an answer is.
+        Disturbed::Silence if up.is_behind() || visit.is_held_back() => {
+            visit.stirs();
+            Ok(())
+        }
+        Disturbed::Silence => {
+            visit.fall_silent();
+            Ok(())
+        }
+    }
+}
+
 async fn took(visit: &mut Visit, went: Went, is_up: bool) -> Result<(), Stopped> {
     match went {
         // Before it goes on: past the validity of the hold not a byte moves.
-        Went::Read => visit.be_present().await.map_err(Stopped::Turned)?,
+        Went::Read => visit.be_present().await?,
         Went::Took(size) if is_up => visit.moved(size, 0),
         Went::Took(size) => visit.moved(0, size),
         Went::Over => {}

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use super::answer::{self, Reader};
 use super::body::{Tube, Words};
-use super::carry::{self, Stopped, Way};
+use super::carry::{self, Way};
 use super::join::Joining;
 use super::line::{Line, Unanswered};
 use super::visit::Visit;
@@ -171,7 +171,7 @@ async fn serve(caller: Arc<Caller>, mut visit: Visit, parts: request::Parts, bod
         () = tell.closed() => return,
         outcome = ask(&caller, &mut visit, parts, body) => outcome,
     };
-    let Asking { line, response, mut up, client } = match outcome {
+    let Asking { line, response, mut up, has_body, client } = match outcome {
         Ok(asking) => asking,
         Err(failed) => return drop(tell.send(Err(failed))),
     };
@@ -195,7 +195,8 @@ async fn serve(caller: Arc<Caller>, mut visit: Visit, parts: request::Parts, bod
     if tell.send(Ok(Response::from_parts(head, words))).is_err() {
         return;
     }
-    if carry::both(&mut visit, &mut up, &mut down).await.is_ok() {
+    // A worker that answers before it has read all may still be at it, or hang up over it.
+    if carry::both(&mut visit, &mut up, &mut down).await.is_ok() && !has_body {
         *lock(&caller.line) = Some(line);
     }
 }
@@ -206,6 +207,8 @@ struct Asking {
     response: Response<Incoming>,
     /// What the client still says.
     up: Way,
+    /// It had something to say.
+    has_body: bool,
     /// The client's connection, if it asked for an upgrade.
     client: Option<hyper::upgrade::OnUpgrade>,
 }
@@ -225,15 +228,18 @@ async fn ask(
     let is_unproven = visit.door.may_be_called_again();
     // Before any of it is read.
     let hint = body.size_hint();
+    let has_body = !body.is_end_stream();
     let mut saying = Some(said(body, is_unproven).await?);
     let may_repeat = head::is_idempotent(&parts.method) && matches!(saying, Some(Saying::Whole(_)));
     let mut repeats = 0;
     loop {
-        visit.be_present().await.map_err(Failed::Turned)?;
+        if let Err(stopped) = visit.be_present().await {
+            return Err(Failed::Turned(visit.ended(stopped).await));
+        }
         let target = visit.door.known(visit.route.target.place);
         let left = lock(&caller.line).take();
         let leads_there = |line: &Line| target.as_ref().is_some_and(|target| line.leads_to(target.address));
-        let reused = left.filter(|line| may_repeat && !is_upgrade && leads_there(line));
+        let reused = left.filter(|line| may_repeat && !has_body && !is_upgrade && leads_there(line));
         let mut line = if let Some(line) = reused {
             line
         } else {
@@ -265,10 +271,9 @@ async fn ask(
         head::name_host(request.headers_mut(), line.to);
         let asked = carry::up_until(visit, &mut up, line.ask(request)).await;
         let unanswered = match asked {
-            Ok(Ok(response)) => return Ok(Asking { line, response, up, client }),
+            Ok(Ok(response)) => return Ok(Asking { line, response, up, has_body, client }),
             Ok(Err(unanswered)) => unanswered,
-            Err(Stopped::Cut) => return Err(Failed::Turned(visit.cut().await)),
-            Err(Stopped::Turned(why)) => return Err(Failed::Turned(why)),
+            Err(stopped) => return Err(Failed::Turned(visit.ended(stopped).await)),
         };
         match unanswered {
             Unanswered::Garbage(error) => return Err(Failed::Garbage(error.to_string())),

@@ -21,6 +21,9 @@ use crate::router::Router;
 /// How long a worker may take to pick up. One that is awake and has answered before does so within microseconds.
 const DIAL_FOR: Duration = Duration::from_secs(5);
 
+/// How long the head of an answer may be. More than a client may say: what is in it, a worker of the house has put there.
+const HEAD_AT_MOST: usize = 64 << 10;
+
 /// A connection to a worker.
 #[derive(Debug)]
 pub(super) struct Line {
@@ -57,7 +60,8 @@ impl Line {
         keepalive(&stream);
         let flushes = Flushes::default();
         let socket = Socket::new(stream, &flushes);
-        let (sender, connection) = http1::handshake(TokioIo::new(socket)).await.ok()?;
+        let (sender, connection) =
+            http1::Builder::new().max_buf_size(HEAD_AT_MOST).handshake(TokioIo::new(socket)).await.ok()?;
         // It ends with the sender, and with whatever it became by an upgrade.
         router.spawn(async move {
             let _ = connection.with_upgrades().await;

@@ -28,6 +28,9 @@ const EVERY: Duration = Duration::from_millis(500);
 /// page that ends this; but a page that never does must not keep a worker awake.
 const LINGERS_FOR: Duration = Duration::from_secs(5);
 
+/// How long a page waits for a worker that does not answer. It holds the worker all that time, and nobody may look at it.
+const WAITS_AT_MOST: Duration = Duration::from_mins(10);
+
 pub(super) fn is_asked_for(parts: &request::Parts) -> bool {
     parts.method == Method::GET && parts.uri.path() == PATH
 }
@@ -58,11 +61,11 @@ async fn tell(filler: &Filler, from: std::net::IpAddr, door: &Arc<Door>, route: 
             let began = Instant::now();
             let told = loop {
                 let knocked = door.knock(from, &route.target, may_wake, route.rules.wait_for);
-                match wait(filler, knocked, began).await {
-                    // A page has more patience than a program: it shows that it takes long.
-                    Some(Err(Turned::Late { .. })) => {}
-                    Some(told) => break told,
-                    None => return,
+                let Some(told) = wait(filler, knocked, began).await else { return };
+                match told.map_err(|why| has_lost_patience(why, began.elapsed())) {
+                    Err(None) => {}
+                    Err(Some(why)) => break Err(why),
+                    Ok(pass) => break Ok(pass),
                 }
             };
             match told {
@@ -98,6 +101,13 @@ async fn wait(filler: &Filler, knocked: Knocked, began: Instant) -> Option<Resul
     }
 }
 
+/// Why a page that was turned away after so long waits no more; `None`: it does, and shows that it takes long. It has more
+/// patience than a program.
+fn has_lost_patience(why: Turned, waited: Duration) -> Option<Turned> {
+    let Turned::Late { is_up, .. } = why else { return Some(why) };
+    (waited >= WAITS_AT_MOST).then_some(Turned::Late { waited_for: waited, is_up })
+}
+
 fn waiting(waited: Duration, ahead: usize) -> Bytes {
     format!("event: waiting\ndata: {{\"waited_ms\":{},\"ahead\":{ahead}}}\n\n", waited.as_millis()).into()
 }
@@ -113,4 +123,18 @@ fn failed(why: &Turned) -> Bytes {
         }
     }
     format!("event: failed\ndata: {{\"reason\":\"{text}\"}}\n\n").into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_waits_for_ten_minutes_and_then_says_why_it_does_not() {
+        let late = Turned::Late { waited_for: Duration::from_secs(30), is_up: true };
+        assert_eq!(has_lost_patience(late.clone(), Duration::from_millis(599_999)), None);
+        let why = has_lost_patience(late, Duration::from_mins(10)).unwrap();
+        assert!(why.to_string().contains("within 600 s"), "{why}");
+        assert_eq!(has_lost_patience(Turned::Ending, Duration::ZERO), Some(Turned::Ending));
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -35,6 +36,15 @@ enum Presence {
     Silent,
     /// It never does.
     Robot(Robot),
+}
+
+/// Why bytes do not move any more.
+#[derive(Debug)]
+pub(super) enum Stopped {
+    /// The worker sleeps.
+    Cut,
+    /// It was asked for again after a silence, and did not come.
+    Turned(Turned),
 }
 
 /// What may happen to somebody who is in.
@@ -94,25 +104,38 @@ impl Visit {
     }
 
     /// Sees to it that it counts and bytes may move: whoever was silent enters anew.
-    pub(super) async fn be_present(&mut self) -> Result<(), Turned> {
+    pub(super) async fn be_present(&mut self) -> Result<(), Stopped> {
         if let Presence::Silent = self.presence {
             let wait_for = self.route.rules.wait_for;
             let knocked = self.door.knock(self.from, &self.route.target, self.may_wake, wait_for);
-            self.presence = Presence::Counted(knocked.settled().await?);
+            self.presence = Presence::Counted(knocked.settled().await.map_err(Stopped::Turned)?);
         }
         if let Presence::Counted(pass) = &self.presence {
             // The housekeeper stops what flows, a moment after what it rests on is over; this is that moment.
-            while !self.door.is_valid() {
+            while !self.door.is_valid() && !pass.is_cut() {
                 tokio::time::sleep(LOOK_AGAIN).await;
             }
             pass.flows().await;
+            if pass.is_cut() {
+                return Err(Stopped::Cut);
+            }
         }
         Ok(())
     }
 
+    /// Not a byte of anybody moves just now.
+    pub(super) fn is_held_back(&self) -> bool {
+        self.door.is_stopped.load(Ordering::Acquire) || !self.door.is_valid()
+    }
+
+    /// It is not silent, although no byte went through.
+    pub(super) fn stirs(&mut self) {
+        self.last_byte_at = Instant::now();
+    }
+
     /// Bytes went through.
     pub(super) fn moved(&mut self, to_worker: u64, to_client: u64) {
-        self.last_byte_at = Instant::now();
+        self.stirs();
         if let Presence::Counted(pass) = &self.presence {
             pass.moved(to_worker, to_client);
         }
@@ -136,8 +159,16 @@ impl Visit {
         if looked.is_ok_and(|standing| !standing.is_awake) { Some(self.cut().await) } else { None }
     }
 
+    /// They end before they are answered: why.
+    pub(super) async fn ended(&mut self, stopped: Stopped) -> Turned {
+        match stopped {
+            Stopped::Cut => self.cut().await,
+            Stopped::Turned(why) => why,
+        }
+    }
+
     /// They have to end before they are answered: why.
-    pub(super) async fn cut(&mut self) -> Turned {
+    async fn cut(&mut self) -> Turned {
         match std::mem::replace(&mut self.presence, Presence::Silent) {
             Presence::Robot(_) => return Turned::Dormant,
             // Not before it sleeps: whoever comes while it falls asleep calls it back.

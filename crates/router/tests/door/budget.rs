@@ -57,6 +57,34 @@ fn a_worker_that_is_awake_needs_no_turn() {
 }
 
 #[test]
+fn a_worker_that_is_only_frozen_needs_no_turn() {
+    let bench = Bench::with(Limits { threads: 1, waking: 1, ..Limits::default() });
+    let target = program(echo);
+    let (slow, frozen) = (bench.door("slow", target), bench.door("frozen", target));
+    bench.plane.set("slow", |subject| (subject.is_awake, subject.wakes) = (false, false));
+    bench.plane.set("frozen", |subject| (subject.is_awake, subject.is_frozen) = (false, true));
+    let _waits = call(&slow);
+    until("the slow one is asked for", || bench.plane.wakes("slow"), |wakes| *wakes == 1);
+    says(&mut call(&frozen), "hello");
+    assert_eq!(bench.plane.wakes("frozen"), 1);
+}
+
+#[test]
+fn one_that_takes_long_to_start_leaves_the_turn_to_others_while_it_does() {
+    let bench = Bench::with(Limits { threads: 1, waking: 1, ..Limits::default() });
+    let target = program(echo);
+    let (slow, quick) = (bench.door("slow", target), bench.door("quick", target));
+    for name in ["slow", "quick"] {
+        bench.plane.set(name, |subject| (subject.is_awake, subject.wakes) = (false, name == "quick"));
+    }
+    let mut first = call(&slow);
+    until("the slow one is asked for", || bench.plane.wakes("slow"), |wakes| *wakes == 1);
+    says(&mut call(&quick), "hello");
+    bench.plane.set("slow", |subject| subject.wakes = true);
+    says(&mut first, "and it comes up all the same");
+}
+
+#[test]
 fn whoever_does_not_come_up_in_time_leaves_the_turn_to_others() {
     let bench = Bench::with(Limits { threads: 1, waking: 1, ..Limits::default() });
     let target = program(echo);

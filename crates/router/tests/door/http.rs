@@ -298,13 +298,40 @@ fn a_robot_is_answered_by_those_who_are_awake_and_counts_for_nothing() {
     let door = web(&bench, &Rules { robots, ..Rules::default() }, tells);
     let by_agent = get("web.example.org", "User-Agent: Uptime-Kuma/1\r\n");
     assert_eq!(ask(&door, &by_agent).status, 200);
-    sleeps(&bench, "web");
+    bench.plane.set("web", |subject| {
+        (subject.is_awake, subject.fell) = (false, Some(Slept::Asleep { since: None }));
+    });
+    until("that is heard", || ask(&door, &by_agent).status, |status| *status == 503);
     let by_path = "GET /healthz?x HTTP/1.1\r\nHost: web.example.org\r\n\r\n".to_owned();
     for request in [&by_agent, &by_path] {
         let heard = ask(&door, request);
         assert_eq!((heard.status, heard.header("drowse-state")), (503, Some("dormant")), "{}", heard.head);
     }
     assert_eq!(bench.plane.said(), [], "nothing was counted and nobody asked for");
+}
+
+#[test]
+fn robots_without_end_are_looked_up_once_in_a_while() {
+    let bench = Bench::new();
+    let robots = Robots { paths: vec!["/*".to_owned()], ..Robots::default() };
+    let door = web(&bench, &Rules { robots, ..Rules::default() }, tells);
+    let request = get("web.example.org", "");
+    for _ in 0..20 {
+        assert_eq!(ask(&door, &request).status, 200);
+    }
+    assert_eq!((bench.plane.looks(), bench.plane.watches()), (1, 1));
+    bench.plane.set("web", |subject| {
+        (subject.is_awake, subject.fell) = (false, Some(Slept::Asleep { since: None }));
+    });
+    until("that is heard", || ask(&door, &request).status, |status| *status == 503);
+    let before = bench.plane.looks();
+    // One look in a tenth of a second, however many they are.
+    let mut asked = 0;
+    while bench.plane.looks() < before + 3 {
+        assert_eq!(ask(&door, &request).header("drowse-state"), Some("dormant"));
+        asked += 1;
+    }
+    assert!(asked > 6, "{asked} robots cost three looks");
 }
 
 #[test]

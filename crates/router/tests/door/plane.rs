@@ -23,9 +23,12 @@ pub(crate) enum Said {
 }
 
 /// A worker, as the control plane sees it.
+#[expect(clippy::struct_excessive_bools, reason = "a test sets each of them by itself")]
 #[derive(Clone, Debug)]
 pub(crate) struct Subject {
     pub(crate) is_awake: bool,
+    /// It need only be told to go on.
+    pub(crate) is_frozen: bool,
     pub(crate) boot: u32,
     /// A connection may wake it.
     pub(crate) may_wake: bool,
@@ -37,7 +40,15 @@ pub(crate) struct Subject {
 
 impl Default for Subject {
     fn default() -> Self {
-        Self { is_awake: true, boot: 1, may_wake: true, wakes: true, connection_idle: None, fell: None }
+        Self {
+            is_awake: true,
+            is_frozen: false,
+            boot: 1,
+            may_wake: true,
+            wakes: true,
+            connection_idle: None,
+            fell: None,
+        }
     }
 }
 
@@ -50,6 +61,8 @@ pub(crate) struct Plane {
     ways: Mutex<HashMap<WorkerId, Vec<Way>>>,
     /// Those who wait for a worker to fall asleep.
     watches: AtomicUsize,
+    /// How often somebody looked how a worker stands.
+    looks: AtomicUsize,
 }
 
 pub(crate) fn id(text: &str) -> WorkerId {
@@ -68,6 +81,7 @@ impl Plane {
             valid_until: Mutex::new(Timestamp::MAX),
             ways: Mutex::default(),
             watches: AtomicUsize::new(0),
+            looks: AtomicUsize::new(0),
         })
     }
 
@@ -89,6 +103,10 @@ impl Plane {
 
     pub(crate) fn watches(&self) -> usize {
         self.watches.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn looks(&self) -> usize {
+        self.looks.load(Ordering::SeqCst)
     }
 
     pub(crate) fn set_valid_until(&self, at: Timestamp) {
@@ -187,8 +205,14 @@ impl Control for Plane {
     }
 
     fn look<'a>(&'a self, worker: &'a WorkerId) -> Answer<'a, Standing> {
+        self.looks.fetch_add(1, Ordering::SeqCst);
         let subject = self.subject(worker);
         Box::pin(async move { Ok(standing(&subject?)) })
+    }
+
+    fn is_at_hand<'a>(&'a self, worker: &'a WorkerId) -> Answer<'a, bool> {
+        let subject = self.subject(worker);
+        Box::pin(async move { subject.map(|subject| subject.is_awake || subject.is_frozen) })
     }
 
     fn way<'a>(&'a self, worker: &'a WorkerId, _port: u16) -> Answer<'a, Way> {

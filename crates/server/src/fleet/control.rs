@@ -101,6 +101,13 @@ impl Control for Fleet {
         })
     }
 
+    fn is_at_hand<'a>(&'a self, worker: &'a WorkerId) -> Answer<'a, bool> {
+        Box::pin(async move {
+            let seen = self.glance(worker).await.map_err(refused)?;
+            Ok(matches!(seen.status.kind(), StatusKind::Running | StatusKind::Pausing | StatusKind::Paused))
+        })
+    }
+
     fn way<'a>(&'a self, worker: &'a WorkerId, port: u16) -> Answer<'a, Way> {
         Box::pin(async move {
             let spec = self.spec_of(worker).await.map_err(refused)?;

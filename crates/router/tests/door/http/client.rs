@@ -243,3 +243,31 @@ fn what_a_client_says_of_itself_is_taken_only_from_a_proxy_that_is_trusted() {
         ]
     );
 }
+
+#[test]
+fn a_head_may_have_large_cookies_and_what_is_too_large_is_answered() {
+    let bench = Bench::new();
+    let door = web(&bench, &Rules::default(), tells);
+    let cookie = |size| format!("Cookie: a={}\r\n", "x".repeat(size));
+    assert_eq!(ask(&door, &get("web.example.org", &cookie(30 << 10))).status, 200);
+    // Also where it says more than is read of it.
+    for size in [60 << 10, 300 << 10] {
+        assert_eq!(ask(&door, &get("web.example.org", &cookie(size))).status, 431, "{size} bytes");
+    }
+}
+
+#[test]
+fn whoever_is_still_uploading_when_it_is_turned_away_hears_why() {
+    let bench = Bench::new();
+    let door = web(&bench, &Rules::default(), tells);
+    bench.plane.set("web", |subject| (subject.is_awake, subject.may_wake) = (false, false));
+    let mut stream = BufReader::new(call(&door));
+    let begins = "POST / HTTP/1.1\r\nHost: web.example.org\r\nContent-Length: 16777216\r\n\r\n";
+    stream.get_mut().write_all(begins.as_bytes()).unwrap();
+    // It says all of it before it listens.
+    stream.get_mut().write_all(&vec![b'x'; 16 << 20]).unwrap();
+    let heard = hear(&mut stream);
+    assert_eq!((heard.status, heard.header("drowse-state")), (503, Some("asleep")));
+    drop(stream);
+    until("the place is free", || bench.router.taken(), |taken| *taken == 0);
+}

@@ -93,3 +93,38 @@ fn a_robot_that_is_cut_is_told_that_the_worker_is_dormant() {
     let heard = hear(&mut stream);
     assert_eq!((heard.status, heard.header("drowse-state")), (503, Some("dormant")), "{}", heard.text());
 }
+
+#[test]
+fn a_request_that_is_cut_while_nothing_may_move_is_answered() {
+    let bench = Bench::new();
+    let (door, heard, _hang_up) = thinks(&bench, &Rules::default());
+    let mut stream = BufReader::new(call(&door));
+    let begins = "POST / HTTP/1.1\r\nHost: web.example.org\r\nContent-Length: 8\r\n\r\nhalf";
+    stream.get_mut().write_all(begins.as_bytes()).unwrap();
+    heard.recv_timeout(Duration::from_secs(20)).unwrap();
+    let before = bench.plane.edges("web").len();
+    bench.plane.set_valid_until(drowse_core::Timestamp::EPOCH);
+    until("it is asked for again", || bench.plane.edges("web"), |edges| edges.len() > before);
+    // This waits until bytes may move, and that will not be.
+    stream.get_mut().write_all(b"half").unwrap();
+    bench.plane.set("web", |subject| (subject.is_awake, subject.may_wake) = (false, false));
+    bench.plane.set_valid_until((bench.now)() + Duration::from_hours(1));
+    let heard = hear(&mut stream);
+    assert_eq!((heard.status, heard.header("drowse-state")), (503, Some("asleep")), "{}", heard.text());
+}
+
+#[test]
+fn whoever_comes_after_one_who_was_held_back_has_gone_is_answered() {
+    let bench = Bench::new();
+    let (door, heard, hang_up) = thinks(&bench, &Rules::default());
+    let stream = asks(&door, &heard);
+    let before = bench.plane.edges("web").len();
+    bench.plane.set_valid_until(drowse_core::Timestamp::EPOCH);
+    until("it is asked for again", || bench.plane.edges("web"), |edges| edges.len() > before);
+    rustix::net::sockopt::set_socket_linger(stream.get_ref(), Some(Duration::ZERO)).unwrap();
+    drop(stream);
+    until("it has left", || bench.open("web"), |open| *open == 0);
+    hang_up.send(()).unwrap();
+    bench.plane.set_valid_until((bench.now)() + Duration::from_hours(1));
+    assert_eq!(ask(&door, "GET /first HTTP/1.1\r\nHost: web.example.org\r\n\r\n").status, 200);
+}

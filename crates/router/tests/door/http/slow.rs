@@ -95,6 +95,27 @@ fn a_worker_that_does_not_read_costs_little() {
 }
 
 #[test]
+fn an_upload_that_the_worker_does_not_take_is_no_silence() {
+    static TAKEN: AtomicUsize = AtomicUsize::new(0);
+    let bench = Bench::new();
+    let door = web(&bench, &Rules::default(), |mut stream| {
+        let _ = stream.read_exact(&mut [0; 1]);
+        // It thinks, until the test is over.
+        loop {
+            std::thread::park();
+        }
+    });
+    bench.plane.set("web", |subject| subject.connection_idle = Some(Duration::from_millis(50)));
+    let mut client = call(&door);
+    let head = "POST / HTTP/1.1\r\nHost: web.example.org\r\nContent-Length: 1000000000\r\n\r\n";
+    client.write_all(head.as_bytes()).unwrap();
+    std::thread::spawn(move || writes(client, &TAKEN));
+    settled(&TAKEN);
+    settled(&TAKEN);
+    assert_eq!(bench.plane.edges("web"), [(1, EdgeCause::Came)], "it is in use all the while");
+}
+
+#[test]
 fn a_small_request_that_comes_slowly_goes_on_as_it_comes() {
     let bench = Bench::new();
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
