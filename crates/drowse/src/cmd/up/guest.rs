@@ -199,10 +199,12 @@ impl Guest {
                 let visited = self.visit(stream).await;
                 self.lock().out = None;
                 self.has_host.send_replace(false);
-                if visited.is_err_and(|error| !lines::is_hang_up(&error)) {
-                    // We have hung up, so the host takes us for gone: nothing holds until it is told again.
-                    self.valid_until.store((self.now)().as_micros(), Ordering::Release);
+                if let Err(error) = visited {
                     pause = NOT_TAKEN_IN_FOR;
+                    if !lines::is_hang_up(&error) {
+                        // We have hung up, so the host takes us for gone: nothing holds until it is told again.
+                        self.valid_until.store((self.now)().as_micros(), Ordering::Release);
+                    }
                 }
             }
             tokio::time::sleep(pause).await;
@@ -270,14 +272,23 @@ impl Guest {
         }));
         for ask in asks {
             let id = self.lock().next_id();
+            let is_first = matches!(ask, Ask::Begin { .. });
             saying.say(&Word::Ask { id, ask }).await?;
-            match tokio::time::timeout(BEGIN_WITHIN, hearing.next()).await?? {
-                Some(Reply::Given { id: answered, .. }) if answered == id => {}
-                Some(Reply::End) => {
-                    self.is_to_end.send_replace(true);
-                    return Err(io::Error::other("it ends"));
+            let answer = loop {
+                match tokio::time::timeout(BEGIN_WITHIN, hearing.next()).await?? {
+                    // It is still there, and what we carry counts until the end.
+                    Some(Reply::End) => drop(self.is_to_end.send_replace(true)),
+                    answer => break answer,
                 }
-                None | Some(Reply::Given { .. } | Reply::Refused { .. }) => {
+            };
+            match answer {
+                Some(Reply::Given { id: answered, .. }) if answered == id => {}
+                None => return Err(io::ErrorKind::ConnectionReset.into()),
+                // Not just now: what it knows of us stands.
+                Some(Reply::Refused { .. }) if is_first => {
+                    return Err(io::ErrorKind::ConnectionRefused.into());
+                }
+                Some(Reply::Given { .. } | Reply::Refused { .. } | Reply::End) => {
                     return Err(io::Error::other("it does not take us in"));
                 }
             }

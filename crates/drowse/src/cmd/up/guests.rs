@@ -125,10 +125,14 @@ impl House {
         };
         let (number, begun) = self.takes_in(&session).await;
         let is_in = begun.is_ok();
-        saying.say(&Reply::to(id, given(begun))).await?;
-        let served = if is_in { self.serve(&session, &mut hearing, &mut saying).await } else { Ok(()) };
-        // One that was not understood, or did not read, may still carry somebody: it comes again, or its session expires.
-        let is_gone = served.as_ref().map_or_else(lines::is_hang_up, |()| true);
+        let answered = saying.say(&Reply::to(id, given(begun))).await;
+        let served = match answered {
+            Ok(()) if is_in => self.serve(&session, &mut hearing, &mut saying).await,
+            answered => answered,
+        };
+        // One that was not taken in, was not understood, or did not read may still carry somebody: it comes again, or its
+        // session expires.
+        let is_gone = is_in && served.as_ref().map_or_else(lines::is_hang_up, |()| true);
         self.has_left(&session, number, is_gone).await;
         if is_gone { Ok(()) } else { served }
     }

@@ -21,9 +21,10 @@ pub(super) fn is_ours(stream: &UnixStream) -> bool {
     })
 }
 
-/// Whether the other side is gone, and not merely slow or hard to understand.
+/// Whether the other side is gone or did not want us, and is not merely slow or hard to understand.
 pub(super) fn is_hang_up(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe)
+    use io::ErrorKind::{BrokenPipe, ConnectionRefused, ConnectionReset};
+    matches!(error.kind(), ConnectionReset | BrokenPipe | ConnectionRefused)
 }
 
 /// Both directions.
