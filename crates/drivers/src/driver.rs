@@ -361,6 +361,10 @@ pub trait Driver: Send + Sync + Debug {
         false
     }
 
+    /// Another looks after the workers from now on: nothing of theirs is touched any more, and nobody calls but to
+    /// [`locate`](Driver::locate).
+    fn rest(&self) {}
+
     /// Makes it run. That it answers is for others to find out.
     fn start<'a>(&'a self, worker: &'a WorkerId, within: Duration) -> Answer<'a, Acted>;
 

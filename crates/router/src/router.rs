@@ -172,6 +172,11 @@ impl Open {
 
     /// Closes it and waits until the port is free. Who is in goes on.
     pub async fn closed(self) {
+        self.let_nobody_in().await;
+    }
+
+    /// The same without giving it up: who is in can still be cut.
+    pub async fn let_nobody_in(&self) {
         let mut done = self.stop_listening();
         // Nothing is ever sent: it is over when the last pump has let go.
         let _ = done.recv().await;

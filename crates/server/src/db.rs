@@ -4,6 +4,8 @@
 //! the engine has one, or on a thread of its own. What is short is done right here if nobody is in the way: a
 //! turn of another thread costs more than a few statements, and somebody waits at a door for it.
 
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+
 use drowse_store::{Lane, Store, StoreError, Tx, View};
 use tokio::sync::oneshot;
 
@@ -13,14 +15,36 @@ use crate::tasks::{Blocking, Tasks};
 /// The store, with the threads that wait for it. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct Db {
-    store: Store,
+    /// `None`: it is another's by now. Whoever uses it holds the lock, so that it is not given away under them.
+    store: Arc<RwLock<Option<Store>>>,
     tasks: Tasks,
     crash: CrashPoints,
 }
 
+/// The store, for as long as it is used.
+struct Lent<'a>(RwLockReadGuard<'a, Option<Store>>);
+
+impl Lent<'_> {
+    fn store(&self) -> Result<&Store, StoreError> {
+        self.0.as_ref().ok_or_else(|| StoreError::Unavailable("another Drowse has it".into()))
+    }
+}
+
 impl Db {
-    pub(crate) const fn new(store: Store, tasks: Tasks, crash: CrashPoints) -> Self {
-        Self { store, tasks, crash }
+    pub(crate) fn new(store: Store, tasks: Tasks, crash: CrashPoints) -> Self {
+        Self { store: Arc::new(RwLock::new(Some(store))), tasks, crash }
+    }
+
+    fn lent(&self) -> Lent<'_> {
+        // A panic while it is held cannot leave it half changed.
+        Lent(self.store.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Lets go of the store, as soon as nobody uses it: it answers nobody from then on.
+    pub(crate) async fn let_go(&self) {
+        let db = self.clone();
+        let gone = move || drop(db.store.write().unwrap_or_else(PoisonError::into_inner).take());
+        self.tasks.block(gone).await;
     }
 
     /// Runs a transaction. `name` is that of its crash points.
@@ -50,10 +74,10 @@ impl Db {
         E: From<StoreError> + Send + 'static,
     {
         if self.tasks.blocking() == Blocking::Inline {
-            return self.store.tx_in(lane, work);
+            return self.lent().store()?.tx_in(lane, work);
         }
         let work = match lane {
-            Lane::Wake => match self.store.tx_if_free(work) {
+            Lane::Wake => match self.lent().store()?.tx_if_free(work) {
                 Ok(value) => return value,
                 Err(work) => work,
             },
@@ -65,7 +89,8 @@ impl Db {
             // Whoever asked may have gone; it is done all the same.
             let _ = tell.send(outcome);
         };
-        match self.store.post(lane, work, reply) {
+        let posted = self.lent().store()?.post(lane, work, reply);
+        match posted {
             Ok(()) => match told.await {
                 Ok(Ok(value)) => value,
                 Ok(Err(panic)) => std::panic::resume_unwind(panic),
@@ -73,8 +98,8 @@ impl Db {
                 Err(_) => std::future::pending().await,
             },
             Err((work, _)) => {
-                let store = self.store.clone();
-                self.tasks.block(move || store.tx_in(lane, work)).await
+                let db = self.clone();
+                self.tasks.block(move || db.lent().store()?.tx_in(lane, work)).await
             }
         }
     }
@@ -88,8 +113,8 @@ impl Db {
         T: Send + 'static,
         E: From<StoreError> + Send + 'static,
     {
-        let store = self.store.clone();
-        self.tasks.block(move || store.read(work)).await
+        let db = self.clone();
+        self.tasks.block(move || db.lent().store()?.read(work)).await
     }
 
     /// Reads a few rows: right here, where the database is in this process.
@@ -101,7 +126,8 @@ impl Db {
         T: Send + 'static,
         E: From<StoreError> + Send + 'static,
     {
-        match self.store.read_if_embedded(work) {
+        let looked = self.lent().store()?.read_if_embedded(work);
+        match looked {
             Ok(value) => value,
             Err(work) => self.read(work).await,
         }
@@ -111,11 +137,11 @@ impl Db {
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         name: &'static str,
-        work: impl FnOnce(&Store) -> T + Send + 'static,
-    ) -> T {
+        work: impl FnOnce(&Store) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
         self.crash.pass(CrashPoint::BeforeCommit(name)).await;
-        let store = self.store.clone();
-        let value = self.tasks.block(move || work(&store)).await;
+        let db = self.clone();
+        let value = self.tasks.block(move || work(db.lent().store()?)).await;
         self.crash.pass(CrashPoint::AfterCommit(name)).await;
         value
     }

@@ -24,11 +24,11 @@ use crate::shared::{Shared, lock};
 pub(crate) const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How long this replica and its router are taken for alive after they last said so.
-const ALIVE_FOR: Duration = Duration::from_secs(15);
+pub(crate) const ALIVE_FOR: Duration = Duration::from_secs(15);
 
 /// The front door stops forwarding this long before others take it for gone: a byte that is on its way through
 /// the loop still arrives before that.
-const BEFORE_THE_END: Duration = Duration::from_secs(1);
+pub(crate) const BEFORE_THE_END: Duration = Duration::from_secs(1);
 
 /// How often they say so.
 const ANNOUNCE_INTERVAL: Duration = Duration::from_secs(5);

@@ -6,6 +6,7 @@ mod reconcile {
     mod bench;
     mod brake;
     mod driver;
+    mod guests;
     mod head_start;
     mod holds;
     mod idle;

@@ -10,8 +10,13 @@ use drowse_core::id::WorkerId;
 
 use crate::error::StoreError;
 use crate::holds::HoldRow;
+use crate::row::worker_id;
+use crate::store::Store;
 use crate::tx::{Tx, View};
 use crate::workers::Locked;
+
+/// How many workers are locked in one transaction.
+const AT_ONCE: usize = 200;
 
 /// A router as the store knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,7 +68,80 @@ impl Tx<'_> {
     }
 }
 
+impl Store {
+    /// Hangs all connections of one session on another one, which begins or is renewed with this: whoever carries
+    /// them goes on under that name. What was moved.
+    ///
+    /// Each worker is held by the one or by the other at any instant, and nobody's idle clock begins anew. Whoever told
+    /// of them has to be silent meanwhile.
+    pub fn move_connections(
+        &self,
+        from: &str,
+        to: &RouterSession,
+    ) -> Result<Vec<(WorkerId, ConnectionCount)>, StoreError> {
+        self.tx(|t| t.renew_session(to))?;
+        let mut moved = Vec::new();
+        self.for_each_with(from, 1, |locked| {
+            let open = locked.tx.connections(locked.id())?;
+            for row in open.into_iter().filter(|row| row.session == from && row.count > 0) {
+                let count =
+                    ConnectionCount { session: to.id.clone(), alive_until: Some(to.alive_until), ..row };
+                locked.move_connections(from, &count)?;
+                moved.push((locked.id().clone(), count));
+            }
+            Ok(())
+        })?;
+        Ok(moved)
+    }
+
+    /// Ends a session: its connections have ended, at the latest now. It may be begun again, with any epochs.
+    pub fn end_session(&self, id: &str, now: Timestamp) -> Result<(), StoreError> {
+        self.for_each_with(id, 0, |locked| locked.end_hold(HoldKind::Connection, id, now).map(|_| ()))?;
+        self.tx(|t| t.execute("DELETE FROM router_session WHERE id = $1", &[id.into()]).map(|_| ()))
+    }
+
+    /// Does something with every worker on which a session has a row with at least so many connections, under its lock.
+    fn for_each_with(
+        &self,
+        session: &str,
+        at_least: u64,
+        mut work: impl FnMut(&mut Locked<'_>) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        let mut after = String::new();
+        loop {
+            let mut some = self.read(|t| t.with_connections(session, at_least, &after))?;
+            let Some(last) = some.last() else { return Ok(()) };
+            last.as_str().clone_into(&mut after);
+            // A database may sort texts by a language; locks are taken in our own order.
+            some.sort_unstable();
+            self.tx(|t| {
+                for worker in &some {
+                    if let Some(mut locked) = t.lock_worker(worker)? {
+                        work(&mut locked)?;
+                    }
+                }
+                Ok::<_, StoreError>(())
+            })?;
+        }
+    }
+}
+
 impl View<'_> {
+    fn with_connections(
+        &self,
+        session: &str,
+        at_least: u64,
+        after: &str,
+    ) -> Result<Vec<WorkerId>, StoreError> {
+        self.query(
+            "SELECT worker_id FROM hold
+             WHERE kind = 'connection' AND owner = $1 AND count >= $2 AND worker_id > $3
+             ORDER BY worker_id LIMIT $4",
+            &[session.into(), at_least.into(), after.into(), AT_ONCE.into()],
+            |row| worker_id(row.text(0)?),
+        )
+    }
+
     pub fn router_sessions(&self) -> Result<Vec<RouterSession>, StoreError> {
         self.query("SELECT id, started_at, alive_until FROM router_session ORDER BY id", &[], |row| {
             Ok(RouterSession { id: row.text(0)?.to_owned(), started_at: row.at(1)?, alive_until: row.at(2)? })
@@ -79,6 +157,29 @@ impl View<'_> {
 }
 
 impl Locked<'_> {
+    /// Both rows in one transaction. That of the former session stays, as after a release, for its epoch.
+    fn move_connections(&mut self, from: &str, moved: &ConnectionCount) -> Result<(), StoreError> {
+        let worker = self.id().as_str();
+        self.tx.execute(
+            "INSERT INTO hold (worker_id, kind, owner, reason, since_at, epoch, count)
+             VALUES ($1, 'connection', $2, '', $3, $4, $5)
+             ON CONFLICT (worker_id, kind, owner) DO UPDATE SET epoch = excluded.epoch, count = excluded.count",
+            &[
+                worker.into(),
+                (&moved.session).into(),
+                moved.since.into(),
+                moved.epoch.into(),
+                moved.count.into(),
+            ],
+        )?;
+        self.tx.execute(
+            "UPDATE hold SET count = 0, epoch = epoch + 1
+             WHERE worker_id = $1 AND kind = 'connection' AND owner = $2",
+            &[worker.into(), from.into()],
+        )?;
+        Ok(())
+    }
+
     /// An edge of the count of connections; false if a newer one has been told already.
     ///
     /// The session must have been begun, or the hold would hold nothing.

@@ -23,6 +23,7 @@ use std::time::Duration;
 
 use drowse_core::Timestamp;
 use drowse_core::id::{BootId, WorkerId};
+use serde::{Deserialize, Serialize};
 
 /// The future of a call. One allocation: a call is made at an edge of a count, not for each connection.
 pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, Refused>> + Send + 'a>>;
@@ -78,7 +79,7 @@ pub trait Control: fmt::Debug + Send + Sync + 'static {
 }
 
 /// An edge of the count of a worker's connections through one router.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Edge {
     /// Its number: grows with every edge of this router.
     pub epoch: u64,
@@ -89,7 +90,8 @@ pub struct Edge {
 }
 
 /// What happened at an edge.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum EdgeCause {
     /// Somebody came who may wake the worker.
     Came,
@@ -102,7 +104,7 @@ pub enum EdgeCause {
 }
 
 /// How a worker stands.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Standing {
     /// It runs. Otherwise it is on its way, or, if it was only looked at, perhaps asleep.
     pub is_awake: bool,
@@ -113,7 +115,7 @@ pub struct Standing {
 }
 
 /// A worker that is awake.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Awake {
     /// Its present run.
     pub boot: Option<BootId>,
@@ -139,7 +141,8 @@ pub trait Run: fmt::Debug + Send + Sync {
 }
 
 /// What became of a worker that was awake.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Slept {
     /// It is being put to sleep although there are connections. Whoever comes may yet call it back.
     Falling {
@@ -156,7 +159,8 @@ pub enum Slept {
 }
 
 /// Why not.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(rename_all = "snake_case")]
 pub enum Refused {
     /// It sleeps, and a connection does not wake it.
     #[error("{message}")]
@@ -184,7 +188,7 @@ pub enum Refused {
 }
 
 /// A sleep, for whoever was turned away because of it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SleepTold {
     /// Who caused it.
     pub by: String,

@@ -12,6 +12,7 @@
 pub mod client;
 pub mod control;
 pub mod events;
+pub mod guest;
 pub mod place;
 pub mod problem;
 #[cfg(feature = "openapi")]

@@ -81,6 +81,10 @@ impl Driver for ProcessDriver {
         freeze::thaw_at_once(&self.inside, &entry, ready)
     }
 
+    fn rest(&self) {
+        self.inside.watch.rest();
+    }
+
     fn start<'a>(&'a self, worker: &'a WorkerId, within: Duration) -> Answer<'a, Acted> {
         Box::pin(bounded(within, async move {
             let entry = self.entry(worker)?;

@@ -40,6 +40,8 @@ struct Shared {
     nudge: OwnedFd,
     watched: Mutex<Watched>,
     is_over: AtomicBool,
+    /// Another looks after the workers: their records and their output are its alone.
+    is_resting: AtomicBool,
     hints: Arc<Hints>,
     now: Now,
     log_limit: u64,
@@ -68,6 +70,7 @@ impl Watch {
             nudge,
             watched,
             is_over: AtomicBool::new(false),
+            is_resting: AtomicBool::new(false),
             hints,
             now,
             log_limit,
@@ -87,6 +90,11 @@ impl Watch {
     /// Reaps a child that nobody waits for. If even that fails it stays a zombie, which is harmless.
     pub(crate) fn reap(&self, pidfd: Arc<OwnedFd>) {
         let _ = self.shared.add(pidfd, None);
+    }
+
+    /// From now on only reaps children, which nobody else can.
+    pub(crate) fn rest(&self) {
+        self.shared.is_resting.store(true, Ordering::Release);
     }
 
     /// No longer tells about this worker.
@@ -163,7 +171,7 @@ impl Shared {
     fn ended(&self, token: u64) {
         let Some((pidfd, entry)) = self.lock().by_token.remove(&token) else { return };
         let _ = epoll::delete(&self.epoll, pidfd.as_fd());
-        match entry {
+        match entry.filter(|_| !self.is_resting.load(Ordering::Acquire)) {
             Some(entry) => {
                 if let Some(hint) = entry.tell_end((self.now)()) {
                     self.hints.push(hint);
@@ -174,6 +182,9 @@ impl Shared {
     }
 
     fn tidy(&self) {
+        if self.is_resting.load(Ordering::Acquire) {
+            return;
+        }
         let entries: Vec<Arc<Entry>> =
             self.lock().by_token.values().filter_map(|(_, entry)| entry.clone()).collect();
         for entry in entries {

@@ -7,10 +7,16 @@ mod api;
 mod crash;
 mod demo;
 mod doors;
+mod drain;
+mod ending;
 mod folder;
+mod guest;
+mod guests;
 mod handover;
 mod inherit;
 mod life;
+mod lines;
+mod link;
 mod lives;
 mod news;
 mod parts;
@@ -23,8 +29,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use tokio::runtime::Runtime;
 
 use api::Api;
+use drain::Draining;
 use folder::Folder;
 use inherit::Inherited;
 use settings::Settings;
@@ -66,8 +74,9 @@ pub(crate) struct Args {
     /// Leave frozen what is frozen at the end, for a restart that follows at once.
     #[arg(long)]
     keep_frozen: bool,
-    /// Take the ports over from the Drowse that runs on this data folder, which then ends: a restart that refuses
-    /// nobody. If none runs, this is an ordinary start.
+    /// Take over from the Drowse that runs on this data folder: a restart that refuses nobody and cuts nobody. The other
+    /// one carries the connections it has to their end, and ends with the last. If none runs, this is an ordinary
+    /// start.
     #[arg(long, conflicts_with = "demo")]
     take_over: bool,
     /// Do not tell what happens to workers.
@@ -75,7 +84,7 @@ pub(crate) struct Args {
     quiet: bool,
 }
 
-/// How long the other may take to end: its connections, the thaws it does not do, the database.
+/// How long the other may take to let go: what it is about, the database.
 const TAKE_OVER_FOR: Duration = Duration::from_mins(1);
 
 impl Args {
@@ -102,20 +111,42 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Api::check(settings.config.server.listen, args.plain_http)?;
     let former = if args.take_over { handover::take_over(&args.data())? } else { None };
     let Some(former) = former else {
-        run_in(args, &Folder::open(&args.data())?, settings, inherited)?;
-        return Ok(ExitCode::SUCCESS);
+        let folder = Folder::open(&args.data())?;
+        let carrying = run_in(args, &folder, settings, inherited)?;
+        return Ok(carry_on(carrying, folder));
     };
     output::talk("drowse: the ports are ours; waiting for the other to end\n");
     let folder = Folder::open_when_free(&args.data(), TAKE_OVER_FOR)?;
     let outcome = run_in(args, &folder, settings, former);
     if outcome.is_err() {
         // The other one left frozen what was, because this one would wake it.
-        life::thaw_anyway(folder.path());
+        ending::thaw_anyway(folder.path());
     }
-    outcome.map(|()| ExitCode::SUCCESS)
+    Ok(carry_on(outcome?, folder))
 }
 
-fn run_in(args: &Args, folder: &Folder, settings: Settings, inherited: Inherited) -> anyhow::Result<()> {
+/// What is left of a Drowse when another has taken over, and where it runs.
+struct Carrying {
+    runtime: Runtime,
+    draining: Draining,
+}
+
+/// Gives the folder away, and carries to their end those who are in.
+fn carry_on(carrying: Option<Carrying>, folder: Folder) -> ExitCode {
+    drop(folder);
+    if let Some(Carrying { runtime, draining }) = carrying {
+        runtime.block_on(draining.carry_on());
+        runtime.shutdown_timeout(Duration::from_secs(1));
+    }
+    ExitCode::SUCCESS
+}
+
+fn run_in(
+    args: &Args,
+    folder: &Folder,
+    settings: Settings,
+    inherited: Inherited,
+) -> anyhow::Result<Option<Carrying>> {
     // Each connection is two files. With fewer than there could be it works too, only for fewer at a time.
     if let Err(error) = drowse_drivers::process::raise_file_limit() {
         tracing::warn!("cannot open more files than usual: {error}");
@@ -128,9 +159,14 @@ fn run_in(args: &Args, folder: &Folder, settings: Settings, inherited: Inherited
         .context("cannot start the threads that Drowse runs on")?;
     // It stays here: a connection to PostgreSQL must not be closed by a thread of the runtime.
     let outcome = runtime.block_on(life::live(args, folder, settings, &memory, inherited));
+    if let Ok(Some(draining)) = outcome {
+        // The last of the database, which the fleet has let go of.
+        drop(memory);
+        return Ok(Some(Carrying { runtime, draining }));
+    }
     runtime.shutdown_timeout(Duration::from_secs(1));
     drop(memory);
-    outcome
+    outcome.map(|_| None)
 }
 
 /// What goes wrong behind the scenes goes to stderr, in lines that say when, how bad and what.

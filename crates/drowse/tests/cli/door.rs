@@ -8,6 +8,8 @@ mod books;
 mod browser;
 #[path = "door/crowd.rs"]
 mod crowd;
+#[path = "door/drain.rs"]
+mod drain;
 #[path = "door/echo.rs"]
 mod echo;
 #[path = "door/files.rs"]

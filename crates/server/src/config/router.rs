@@ -1,6 +1,7 @@
 //! `[router]`: the front door, as far as workers share it.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use drowse_core::address::Network;
 use toml::de::DeValue;
@@ -20,6 +21,8 @@ pub struct Router {
     pub http: Vec<SocketAddr>,
     /// How many workers come up at once.
     pub waking: Option<u32>,
+    /// How long connections are carried on after a planned restart; `None`: to their end.
+    pub drain_for: Option<Duration>,
     /// Proxies whose word is taken for where a client is.
     pub trusted_proxies: Vec<Network>,
     /// On what terms somebody comes, unless the worker says otherwise.
@@ -49,6 +52,13 @@ pub(super) const FIELDS: &[Field] = &[
         describe: "How many workers of this machine come up at once for connections; the others have their turn after them.",
     },
     Field {
+        name: "drain_for",
+        expected: "a duration of at least 1s such as \"12h\"",
+        preset: Preset::Absent("to their end"),
+        sample: "\"12h\"",
+        describe: "How long the Drowse that `--take-over` has replaced carries the connections it has; what lasts longer is cut.",
+    },
+    Field {
         name: "trusted_proxies",
         expected: door::NETWORKS,
         preset: Preset::Absent("none"),
@@ -65,6 +75,7 @@ pub(super) fn read(report: &mut Report<'_>, node: &Node<'_>, ports: &mut Ports) 
     router.tls = section.read(report, "tls", addresses).unwrap_or_default();
     router.http = section.read(report, "http", addresses).unwrap_or_default();
     router.waking = section.read(report, "waking", read::count(1, 10_000));
+    router.drain_for = section.read(report, "drain_for", read::interval);
     router.trusted_proxies = section.read(report, "trusted_proxies", door::networks).unwrap_or_default();
     router.terms = door::read(report, &section);
     for (field, listens) in [("tls", &router.tls), ("http", &router.http)] {
@@ -91,6 +102,9 @@ mod tests {
         assert_eq!(router.tls, ["127.0.0.1:8443".parse().unwrap(), "[::1]:8443".parse().unwrap()]);
         assert!(parse("").router.tls.is_empty());
         assert!(parse("").router.trusted_proxies.is_empty());
+        assert_eq!(parse("").router.drain_for, None);
+        let hours = parse("router.drain_for = \"12h\"").router.drain_for;
+        assert_eq!(hours, Some(std::time::Duration::from_hours(12)));
     }
 
     #[test]
@@ -115,6 +129,10 @@ mod tests {
             (
                 "router.trusted_proxies = [\"proxy\"]",
                 "f:1:26: trusted_proxies: expected a list of addresses or ranges such as [\"10.0.0.0/8\"], found \"proxy\"",
+            ),
+            (
+                "router.drain_for = 12",
+                "f:1:20: drain_for: a bare number has no unit: write \"12s\", \"12m\" or \"12h\"",
             ),
             ("router.tsl = []", "f:1:8: tsl: unknown key; did you mean \"tls\"?"),
         ];

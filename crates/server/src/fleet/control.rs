@@ -38,14 +38,7 @@ impl Control for Fleet {
                 }
                 other => other,
             };
-            match woken {
-                Ok(worker) => Ok(Awake { boot: worker.boot }),
-                Err(WakeRefused::Refused(refusal)) => Err(refused(ControlError::Refused(refusal))),
-                Err(WakeRefused::Control(error)) => Err(refused(error)),
-                Err(WakeRefused::DidNotComeUp { status, message }) => {
-                    Err(Refused::DidNotComeUp { message: told(status, &message) })
-                }
-            }
+            awake(woken)
         })
     }
 
@@ -148,7 +141,18 @@ pub(super) fn standing(worker: &Worker, terms: Terms) -> Standing {
     Standing { is_awake, boot: worker.boot.clone(), connection_idle: terms.connection_idle }
 }
 
-fn refused(error: ControlError) -> Refused {
+pub(super) fn awake(woken: Result<Worker, WakeRefused>) -> Result<Awake, Refused> {
+    match woken {
+        Ok(worker) => Ok(Awake { boot: worker.boot }),
+        Err(WakeRefused::Refused(refusal)) => Err(refused(ControlError::Refused(refusal))),
+        Err(WakeRefused::Control(error)) => Err(refused(error)),
+        Err(WakeRefused::DidNotComeUp { status, message }) => {
+            Err(Refused::DidNotComeUp { message: told(status, &message) })
+        }
+    }
+}
+
+pub(super) fn refused(error: ControlError) -> Refused {
     match error {
         ControlError::NotFound(_) => Refused::NoSuchWorker,
         ControlError::Refused(refusal) => {

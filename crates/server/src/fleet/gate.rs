@@ -56,7 +56,7 @@ impl Fleet {
     /// between. Where `wake_from` forbids it, it is refused and counts as nothing. The caller tells its edges
     /// one after the other.
     pub async fn connections(&self, id: &WorkerId, edge: Edge) -> Result<(Worker, Terms), ControlError> {
-        self.0.edge(id, edge, edge.cause == EdgeCause::Came).await
+        self.0.edge(&self.0.replica, id, edge, edge.cause == EdgeCause::Came).await
     }
 
     /// Notes bytes of a connection: O(1), written with the next flush. False: nothing can be written just now.
@@ -151,14 +151,15 @@ const fn is_wanted(status: &Status) -> bool {
 }
 
 impl Shared {
-    /// Writes an edge: the count, the wake, and that both are activity.
+    /// Writes an edge of a router's session: the count, the wake, and that both are activity.
     pub(super) async fn edge(
         self: &Arc<Self>,
+        session: &str,
         id: &WorkerId,
         edge: Edge,
         wakes: bool,
     ) -> Result<(Worker, Terms), ControlError> {
-        let session = self.replica.clone();
+        let session = session.to_owned();
         let (terms, worker) = self
             .change_here("connections", Lane::Wake, id, move |change| {
                 if wakes {

@@ -21,7 +21,7 @@ use crate::spec::WorkerSpec;
 use crate::untold::Believed;
 
 /// How long somebody at the door waits for the store before it goes without.
-const STORE_WITHIN: Duration = Duration::from_secs(3);
+pub(super) const STORE_WITHIN: Duration = Duration::from_secs(3);
 
 /// How long a thaw or a start without the store may take.
 const WAKE_WITHIN: Duration = Duration::from_secs(20);
@@ -39,7 +39,8 @@ impl Fleet {
         let wakes = edge.cause == EdgeCause::Came || before.is_some_and(|pending| pending.has_woken);
         let (shared, worker) = (Arc::clone(&self.0), id.clone());
         // By itself: what it begins is finished, also when nobody waits for it any more.
-        let telling = self.0.tasks.spawn(async move { shared.edge(&worker, edge, wakes).await });
+        let telling =
+            self.0.tasks.spawn(async move { shared.edge(&shared.replica, &worker, edge, wakes).await });
         let gone = || ControlError::Unavailable(StoreError::Unavailable("it does not answer".into()));
         let told = tokio::select! {
             biased;
@@ -189,7 +190,8 @@ impl Shared {
                 continue;
             }
             let edge = pending.edge;
-            match self.edge(&worker, edge, edge.cause == EdgeCause::Came || pending.has_woken).await {
+            let wakes = edge.cause == EdgeCause::Came || pending.has_woken;
+            match self.edge(&self.replica, &worker, edge, wakes).await {
                 Err(ControlError::Unavailable(error)) if error.is_outage() => return Err(error),
                 // It concerns this one, and nobody else waits for it.
                 Err(ControlError::Unavailable(error)) => {

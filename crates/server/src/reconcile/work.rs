@@ -53,6 +53,11 @@ impl Work {
         Some((effect, Arc::clone(&line.is_newer)))
     }
 
+    /// Whether anybody is acted on just now.
+    pub(crate) fn is_any(&self) -> bool {
+        !lock(&self.0).is_empty()
+    }
+
     /// Whether somebody acts on this worker just now.
     pub(super) fn is_busy(&self, worker: &WorkerId) -> bool {
         lock(&self.0).contains_key(worker)

@@ -155,3 +155,51 @@ fn what_a_dead_replica_left_is_free_at_once_and_what_others_have_is_not() {
         assert_eq!(store.read(|t| t.ingested_through()).unwrap(), Some(at(1_000)), "the row is still there");
     });
 }
+
+/// Whoever goes on carrying connections while another looks after the fleet is not buried with its former name.
+#[test]
+fn connections_that_are_moved_to_another_session_outlive_the_burial_of_the_first() {
+    on_both(|database| {
+        let store = with_worker(database, "web");
+        for name in ["api", "quiet", "zzz"] {
+            register(&store, name);
+        }
+        let session =
+            |id: &str, until| RouterSession { id: id.into(), started_at: at(0), alive_until: at(until) };
+        let tell = |of: &str, worker: &str, epoch, count, now| {
+            store
+                .tx(|t| t.lock_worker(&id(worker))?.unwrap().set_connections(of, epoch, count, at(now)))
+                .unwrap()
+        };
+        store.tx(|t| t.renew_session(&session("old", 500))).unwrap();
+        for (worker, epoch, count) in [("web", 7, 2), ("api", 8, 1), ("quiet", 9, 0)] {
+            assert!(tell("old", worker, epoch, count, 300));
+        }
+        let moved = store.move_connections("old", &session("guest", 325)).unwrap();
+        let moved: Vec<_> =
+            moved.iter().map(|(worker, row)| (worker.as_str(), row.epoch, row.count)).collect();
+        assert_eq!(moved, [("api", 8, 1), ("web", 7, 2)]);
+        store.bury_replica("old", at(311)).unwrap();
+
+        let held = |name: &str, now| store.read(|t| t.holds(&id(name), at(now))).unwrap();
+        let web = held("web", 312);
+        assert_eq!((web.len(), web[0].owner.as_str(), web[0].since), (1, "guest", at(300)), "since stays");
+        assert_eq!(record(&store, "web").hold_ended_at, None, "nothing has ended");
+        assert!(held("quiet", 312).is_empty());
+        assert!(held("web", 326).is_empty(), "nobody has renewed it");
+        // It goes on with its own epochs, and what comes late from before does nothing.
+        store.tx(|t| t.renew_session(&session("guest", 600))).unwrap();
+        assert!(!tell("guest", "web", 7, 2, 330) && tell("guest", "web", 10, 0, 340));
+        assert_eq!(record(&store, "web").hold_ended_at, Some(at(340)));
+
+        // It is gone without having told so, and may come again with what it had.
+        store.end_session("guest", at(350)).unwrap();
+        store.end_session("nobody", at(350)).unwrap();
+        assert!(held("api", 351).is_empty());
+        assert_eq!(record(&store, "api").hold_ended_at, Some(at(350)));
+        assert!(store.read(|t| t.router_sessions()).unwrap().iter().all(|known| known.id != "guest"));
+        store.tx(|t| t.renew_session(&session("guest", 600))).unwrap();
+        assert!(tell("guest", "api", 8, 1, 360));
+        assert_eq!(held("api", 361).len(), 1);
+    });
+}

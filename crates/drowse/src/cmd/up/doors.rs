@@ -108,6 +108,13 @@ impl Doors {
         }
     }
 
+    /// Lets nobody in any more, and waits until that is so.
+    pub(super) async fn let_nobody_in(&self) {
+        for open in self.open.values() {
+            open.let_nobody_in().await;
+        }
+    }
+
     /// The ports themselves, for whoever takes them over.
     pub(super) fn sockets(&self) -> io::Result<Vec<OwnedFd>> {
         self.open.values().filter_map(|open| open.socket().transpose()).collect()

@@ -1,13 +1,15 @@
-//! A planned restart that refuses nobody: the old Drowse hands its ports to the new one, answers whoever it has let
-//! in, and leaves the data folder when it is done. Meanwhile new connections wait in the system's queue.
+//! A planned restart that refuses nobody: the old Drowse hands its ports to the new one and leaves the data folder at
+//! once; whoever it has let in it carries to their end ([`super::drain`]). Meanwhile new connections wait in the system's
+//! queue.
 //!
 //! ```text
 //!   new                                   old
 //!    │── connects to `handover` ─────────▶│
 //!    │◀───────── all ports ───────────────│
 //!    │── has them ───────────────────────▶│  lets nobody in any more
-//!    │  waits for the lock                │  answers those who are in, ends, lets go of the lock
-//!    │  starts as always ◀────────────────┘
+//!    │  waits for the lock                │  decides nothing any more, lets go of database and lock
+//!    │  starts as always ◀────────────────│
+//!    │◀── is asked at `guests` ───────────│  carries those who are in, as the new one's guest
 //! ```
 
 use std::io::{self, IoSlice, IoSliceMut, Read as _, Write as _};
@@ -27,6 +29,7 @@ use rustix::net::{
 use tokio::net::UnixListener;
 
 use super::inherit::Inherited;
+use super::lines;
 
 /// Where it is asked for, in the data folder, which is its owner's alone.
 const NAME: &str = "handover";
@@ -67,11 +70,7 @@ impl Handover {
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 continue;
             };
-            let is_ours = stream.peer_cred().is_ok_and(|peer| {
-                let uid = rustix::process::geteuid().as_raw();
-                peer.uid() == uid || peer.uid() == 0
-            });
-            if is_ours
+            if lines::is_ours(&stream)
                 && let Ok(stream) = stream.into_std()
                 && stream.set_nonblocking(false).is_ok()
                 && stream.set_write_timeout(Some(WITHIN)).is_ok()

@@ -1,31 +1,32 @@
 //! From the first look to the last: what is started in which order, what signals do, and how it ends.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
 use drowse_core::id::WorkerId;
 use drowse_core::signal::DriverKind;
-use drowse_router::{Closing, Limits, Router};
-use drowse_server::fleet::Left;
+use drowse_router::{Limits, Router};
 use drowse_server::tasks::{Blocking, Tasks};
 use drowse_server::{Fleet, Reconciler};
 use drowse_wire::control::Control;
 use rustix::fd::OwnedFd;
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::api::Api;
 use super::doors::{Door, Doors};
+use super::drain::Draining;
+use super::ending::{Ends, counted};
 use super::folder::Folder;
+use super::guests::Guests;
 use super::handover::{self, Handover};
 use super::inherit::Inherited;
+use super::link::Link;
 use super::lives::Lives;
 use super::news::News;
 use super::parts::Memory;
@@ -33,35 +34,30 @@ use super::settings::Settings;
 use super::{Args, demo, parts};
 use crate::output;
 
-/// How long open connections may go on after we were asked to end: long enough for an answer under way.
-const CONNECTIONS_FOR: Duration = Duration::from_secs(5);
-
-/// How long they may take to be cut, and the fleet to write down that they are.
-const CUT_FOR: Duration = Duration::from_secs(2);
-
-/// How long the thaw of all may take: longer than the thaw of one, shorter than the patience of `systemd`.
-const THAW_FOR: Duration = Duration::from_secs(20);
-
 /// How soon a port that was taken is tried again.
 const TRY_AGAIN_AFTER: Duration = Duration::from_secs(3);
 
 /// Everything that is under way.
-struct Life<'a> {
-    args: &'a Args,
-    folder: &'a Folder,
-    settings: Settings,
-    fleet: Fleet,
-    tasks: Tasks,
-    router: Router,
-    doors: Doors,
-    stop_api: watch::Sender<bool>,
-    stop_loop: watch::Sender<bool>,
-    ticking: JoinHandle<()>,
+pub(super) struct Life<'a> {
+    pub(super) args: &'a Args,
+    pub(super) folder: &'a Folder,
+    pub(super) settings: Settings,
+    pub(super) fleet: Fleet,
+    pub(super) tasks: Tasks,
+    /// What the router asks.
+    pub(super) link: Arc<Link>,
+    pub(super) router: Router,
+    pub(super) doors: Doors,
+    /// Doors of former lives.
+    pub(super) guests: Option<Guests>,
+    pub(super) stop_api: watch::Sender<bool>,
+    pub(super) stop_loop: watch::Sender<bool>,
+    pub(super) ticking: JoinHandle<()>,
     /// Ports that were open before, until they are claimed.
     inherited: Inherited,
     /// Whose door does not open, and why.
     shut: BTreeMap<WorkerId, String>,
-    is_taken_over: bool,
+    pub(super) is_taken_over: bool,
 }
 
 /// Waits until another Drowse wants the ports.
@@ -72,14 +68,14 @@ async fn asked(handover: Option<&Handover>) -> UnixStream {
     }
 }
 
-/// Looks after the fleet until it is told to end.
+/// Looks after the fleet until it is told to end. What it leaves to be carried on, if another takes over.
 pub(super) async fn live(
     args: &Args,
     folder: &Folder,
     settings: Settings,
     memory: &Memory,
     mut inherited: Inherited,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<Option<Draining>> {
     // First of all: a signal that comes during the start ends it cleanly too.
     let mut ends = Ends::new()?;
     let mut is_lost = memory.is_lost.subscribe();
@@ -99,23 +95,15 @@ pub(super) async fn live(
     let reconciler = Reconciler::new(&fleet);
     reconciler.start().await.context("cannot take over what the last run left")?;
     lives.have_taken_over(folder)?;
+    let guests = Guests::receive(folder.path(), &fleet, &tasks);
     let (stop_api, stop_loop) = (watch::Sender::new(false), watch::Sender::new(false));
-    let mut stopped = stop_loop.subscribe();
-    let ticking = tasks.spawn(async move {
-        let stopped = async {
-            let _ = stopped.wait_for(|stop| *stop).await;
-        };
-        reconciler.run(stopped).await;
-    });
+    let stopped = is_so(stop_loop.subscribe());
+    let ticking = tasks.spawn(async move { reconciler.run(stopped).await });
     fleet.look_for(settings.look_for());
-    let (discovered, mut stopped) = (fleet.clone(), stop_loop.subscribe());
-    tasks.spawn(async move {
-        let stopped = async {
-            let _ = stopped.wait_for(|stop| *stop).await;
-        };
-        discovered.run_discovery(stopped).await;
-    });
-    let control: Arc<dyn Control> = Arc::new(fleet.clone());
+    let (discovered, stopped) = (fleet.clone(), is_so(stop_loop.subscribe()));
+    tasks.spawn(async move { discovered.run_discovery(stopped).await });
+    let link = Arc::new(Link::new(fleet.clone()));
+    let control: Arc<dyn Control> = Arc::<Link>::clone(&link);
     let mut limits = Limits::default();
     if let Some(waking) = settings.config.router.waking {
         limits.waking = waking as usize;
@@ -128,8 +116,10 @@ pub(super) async fn live(
         settings,
         fleet,
         tasks,
+        link,
         router,
         doors,
+        guests,
         inherited,
         stop_api,
         stop_loop,
@@ -176,11 +166,12 @@ pub(super) async fn live(
             }
         }
     };
-    life.end(serving, &mut ends).await;
-    if !args.quiet {
-        news.catch_up().await;
-    }
-    outcome
+    let draining = life.leave(serving, ends, &mut news).await;
+    outcome.map(|()| draining)
+}
+
+async fn is_so(mut told: watch::Receiver<bool>) {
+    let _ = told.wait_for(|is_so| *is_so).await;
 }
 
 /// Said also to whoever wants no news: it needs somebody.
@@ -349,102 +340,5 @@ impl Life<'_> {
         // What sleeps goes on sleeping: the next one is there at once.
         self.is_taken_over = true;
         Ok(())
-    }
-
-    /// Ends: nobody new is let in, who is in may finish, nothing is decided any more, nothing stays frozen.
-    async fn end(self, serving: JoinHandle<()>, ends: &mut Ends) {
-        output::talk("drowse: ending\n");
-        self.stop_api.send_replace(true);
-        Api::withdraw(self.folder);
-        self.doors.close(Closing::NobodyIn);
-        tokio::select! {
-            () = async {
-                self.router.finish().await;
-                // Nobody can order a pause any more.
-                let _ = serving.await;
-            } => {}
-            () = tokio::time::sleep(CONNECTIONS_FOR) => {}
-            // Asked twice: now.
-            () = ends.next() => {}
-        }
-        self.doors.close(Closing::Cut);
-        let _ = tokio::time::timeout(CUT_FOR, self.router.finish()).await;
-        if self.args.demo {
-            demo::end_workers(&self.fleet, &self.settings).await;
-        }
-        self.stop_loop.send_replace(true);
-        if !self.ticking.is_finished() {
-            let _ = self.ticking.await;
-        }
-        if self.args.demo {
-            return;
-        }
-        let left = if self.args.keep_frozen || self.is_taken_over {
-            self.fleet.leave_frozen().await
-        } else {
-            self.fleet.leave(THAW_FOR).await
-        };
-        match left {
-            Ok(left) => output::talk(&farewell(&left)),
-            // Without the books: the ice is on the machine, and so are the records of it.
-            Err(error) => {
-                output::talk(&format!("drowse: the database does not answer at the end: {error}\n"));
-                if !self.args.keep_frozen {
-                    let folder = self.folder.path().to_owned();
-                    self.tasks.block(move || thaw_anyway(&folder)).await;
-                }
-            }
-        }
-    }
-}
-
-pub(super) fn thaw_anyway(data: &Path) {
-    match drowse_drivers::thaw_all(data) {
-        Ok(thawed) => {
-            for worker in thawed.iter().filter(|worker| !matches!(worker.outcome, Ok(false))) {
-                let outcome =
-                    worker.outcome.as_ref().map_or_else(ToString::to_string, |_| "thawed".to_owned());
-                output::talk(&format!("drowse: {}: {outcome}\n", worker.worker));
-            }
-        }
-        Err(error) => output::talk(&format!("drowse: cannot thaw: {error}\n")),
-    }
-}
-
-fn farewell(left: &Left) -> String {
-    let mut text = String::from("drowse: ended; workers go on");
-    for (ids, what) in
-        [(&left.thawed, "thawed"), (&left.kept, "still frozen"), (&left.late, "not back in time")]
-    {
-        if !ids.is_empty() {
-            let names: Vec<&str> = ids.iter().map(WorkerId::as_str).collect();
-            let _ = write!(text, "; {what}: {}", names.join(", "));
-        }
-    }
-    text.push('\n');
-    text
-}
-
-fn counted(count: usize, noun: &str) -> String {
-    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
-}
-
-/// Requests to end.
-struct Ends {
-    term: Signal,
-    int: Signal,
-}
-
-impl Ends {
-    fn new() -> anyhow::Result<Self> {
-        let waits = |kind| signal(kind).context("cannot wait for signals");
-        Ok(Self { term: waits(SignalKind::terminate())?, int: waits(SignalKind::interrupt())? })
-    }
-
-    async fn next(&mut self) {
-        tokio::select! {
-            _ = self.term.recv() => {}
-            _ = self.int.recv() => {}
-        }
     }
 }

@@ -220,6 +220,11 @@ impl Up {
         !matches!(self.child.try_wait(), Ok(None))
     }
 
+    /// What it ended with, if it has and of itself.
+    pub(crate) fn code(&mut self) -> Option<i32> {
+        self.child.try_wait().expect("it is our child")?.code()
+    }
+
     pub(crate) fn hang_up(&self) {
         self.signal("-HUP");
     }
