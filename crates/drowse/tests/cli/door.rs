@@ -6,6 +6,8 @@ mod asleep;
 mod books;
 #[path = "door/browser.rs"]
 mod browser;
+#[path = "door/carried.rs"]
+mod carried;
 #[path = "door/crowd.rs"]
 mod crowd;
 #[path = "door/drain.rs"]

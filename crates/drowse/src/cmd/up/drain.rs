@@ -44,7 +44,7 @@ impl Draining {
     /// Carries them to their end.
     pub(super) async fn carry_on(mut self) {
         let count = counted(self.router.taken(), "connection");
-        output::talk(&format!("drowse: carrying on {count} until they end\n"));
+        output::talk(&format!("drowse: carrying on {count} to the end\n"));
         let (guest, host) = (Arc::clone(&self.guest), self.host.clone());
         let staying = guest.stay(&host);
         let cut = async {

@@ -21,10 +21,11 @@ use drowse_server::fleet::{Carried, GUEST_FOR};
 use drowse_wire::control::{Edge, Refused};
 use drowse_wire::guest::{Ask, Given, Reply, Word};
 use tokio::net::UnixStream;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::time::MissedTickBehavior;
 
 use super::lines::{self, Hearing, Saying};
+use crate::output;
 
 /// How soon it is tried again to find somebody: a start takes some tenths of a second, and people wait.
 const TRY_EVERY: Duration = Duration::from_millis(20);
@@ -54,6 +55,8 @@ pub(super) struct Guest {
     valid_until: AtomicI64,
     inner: Mutex<Inner>,
     has_host: watch::Sender<bool>,
+    /// Somebody has said that it cannot take us in just now.
+    is_put_off: Notify,
     is_to_end: watch::Sender<bool>,
 }
 
@@ -110,6 +113,7 @@ impl Guest {
             valid_until: AtomicI64::new(valid_until.as_micros()),
             inner: Mutex::new(Inner { carried: carried.collect(), ..Inner::default() }),
             has_host: watch::Sender::new(false),
+            is_put_off: Notify::new(),
             is_to_end: watch::Sender::new(false),
         }
     }
@@ -171,12 +175,17 @@ impl Guest {
         answer.unwrap_or_else(|| Err(gone()))
     }
 
-    /// Waits until nobody has looked after us for so long.
+    /// Waits until nobody has been there for so long. One that cannot write just now is there.
     pub(super) async fn is_alone_for(&self, so_long: Duration) {
         let mut has_host = self.has_host.subscribe();
         loop {
             let _ = has_host.wait_for(|has_host| !has_host).await;
-            let comes = has_host.wait_for(|has_host| *has_host);
+            let comes = async {
+                tokio::select! {
+                    _ = has_host.wait_for(|has_host| *has_host) => {}
+                    () = self.is_put_off.notified() => {}
+                }
+            };
             if tokio::time::timeout(so_long, comes).await.is_err() {
                 return;
             }
@@ -216,6 +225,7 @@ impl Guest {
         let asked_at = (self.now)();
         self.begin(&mut hearing, &mut saying).await?;
         self.is_valid_from(asked_at);
+        output::talk("drowse: counted by the Drowse that has taken over\n");
         let (out, mut words) = mpsc::unbounded_channel();
         let again: Vec<Word> = {
             let mut inner = self.lock();

@@ -143,11 +143,7 @@ impl House {
         here.0 += 1;
         let number = here.0;
         here.1.insert(session.to_owned(), number);
-        let begun = self.fleet.renew_guest(session).await;
-        if begun.is_ok() {
-            output::talk("drowse: counting the connections that one before carries on\n");
-        }
-        (number, begun)
+        (number, self.fleet.renew_guest(session).await)
     }
 
     async fn has_left(&self, session: &str, number: u64, is_gone: bool) {
