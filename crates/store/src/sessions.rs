@@ -58,6 +58,15 @@ impl Tx<'_> {
         Ok(())
     }
 
+    /// Nobody could renew a session while we were away: one that was alive then is so until `until`, and whoever is still
+    /// there says so before.
+    pub fn resume_sessions(&self, away_since: Timestamp, until: Timestamp) -> Result<u64, StoreError> {
+        self.execute(
+            "UPDATE router_session SET alive_until = $1 WHERE alive_until > $2 AND alive_until < $1",
+            &[until.into(), away_since.into()],
+        )
+    }
+
     /// Forgets sessions that ended before `before` and on which nothing hangs any more; how many.
     pub fn forget_sessions(&self, before: Timestamp) -> Result<u64, StoreError> {
         self.execute(

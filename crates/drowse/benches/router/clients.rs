@@ -10,8 +10,15 @@ use crate::programs::OTHER_CORE;
 use crate::proxies::Proxy;
 use crate::spent::Spent;
 
-/// How long each lasts.
+/// How long requests and connections last, in seconds.
 const LASTS: u64 = 1;
+
+/// How long a stream does: it takes a while to come up to speed.
+const STREAM_LASTS: u64 = 3;
+
+/// A stream is sent in one round of so many: the ratios of streams are far apart, and systemd-socket-proxyd does not survive
+/// many more.
+const STREAM_EVERY: usize = 3;
 
 const GIB: f64 = 1_073_741_824.0;
 
@@ -39,6 +46,11 @@ pub(crate) enum Kind {
 
 impl Kind {
     pub(crate) const ALL: [Self; 3] = [Self::Requests, Self::Connections, Self::Bulk];
+
+    /// Whether it is done in this round.
+    pub(crate) fn is_in(self, round: usize) -> bool {
+        self != Self::Bulk || round.is_multiple_of(STREAM_EVERY)
+    }
 
     pub(crate) fn run(self, proxy: &Proxy) -> Run {
         match self {
@@ -121,7 +133,7 @@ fn bulk(proxy: &Proxy) -> Run {
 
 fn one_stream(proxy: &Proxy) -> Option<Run> {
     let SocketAddr::V4(door) = proxy.bulk else { panic!("the loopback is IPv4 here") };
-    let (host, port, lasts) = (door.ip().to_string(), door.port().to_string(), LASTS.to_string());
+    let (host, port, lasts) = (door.ip().to_string(), door.port().to_string(), STREAM_LASTS.to_string());
     let before = Spent::by(&proxy.pids);
     let said = client("iperf3", &["-c", &host, "-p", &port, "-t", &lasts, "-J"]);
     // The last bytes are on their way when the client is done.

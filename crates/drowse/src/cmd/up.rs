@@ -116,13 +116,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         return Ok(carry_on(carrying, folder));
     };
     output::talk("drowse: the ports are ours; waiting for the other to end\n");
-    let folder = Folder::open_when_free(&args.data(), TAKE_OVER_FOR)?;
-    let outcome = run_in(args, &folder, settings, former);
-    if outcome.is_err() {
+    let outcome = Folder::open_when_free(&args.data(), TAKE_OVER_FOR)
+        .and_then(|folder| Ok((run_in(args, &folder, settings, former)?, folder)));
+    let (carrying, folder) = outcome.inspect_err(|_| {
         // The other one left frozen what was, because this one would wake it.
-        ending::thaw_anyway(folder.path());
-    }
-    Ok(carry_on(outcome?, folder))
+        ending::thaw_anyway(&args.data());
+    })?;
+    Ok(carry_on(carrying, folder))
 }
 
 /// What is left of a Drowse when another has taken over, and where it runs.

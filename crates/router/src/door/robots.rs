@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use drowse_core::Timestamp;
+use drowse_wire::control::Refused;
 
 use super::{Admitted, Door, Waiter};
 use crate::pump::Letter;
@@ -17,6 +18,9 @@ const ASLEEP_FOR: Duration = Duration::from_millis(100);
 
 /// How long the worker is watched after the last robot: those who come one after the other cost the store nothing.
 const WATCHED_FOR: Duration = Duration::from_secs(1);
+
+/// How soon a look is repeated that told nothing.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 impl Door {
     /// A robot comes to a pump: it is let through while the worker is awake, and counts for nothing.
@@ -85,7 +89,15 @@ impl Door {
             };
             tokio::select! {
                 biased;
-                _ = &mut slept => {
+                told = &mut slept => {
+                    if matches!(told, Err(ref why) if *why != Refused::NoSuchWorker) {
+                        // Nobody can tell: as before, until somebody can.
+                        slept = Box::pin(async {
+                            tokio::time::sleep(LOOK_AGAIN).await;
+                            router.control.slept(&self.worker, true).await
+                        });
+                        continue;
+                    }
                     self.robots.send_modify(|robots| {
                         *robots = Robots { inside: 0, round: robots.round + 1, is_watched: false };
                     });

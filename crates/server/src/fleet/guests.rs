@@ -50,6 +50,13 @@ impl Fleet {
         }
         // What the door did ahead of the books, and what went through it.
         shared.tell_edges().await?;
+        if !shared.untold.all().is_empty() {
+            // Nobody would tell it again: it would be carried and not counted.
+            return Err(StoreError::Unavailable(
+                "that somebody is connected could not be written down".into(),
+            )
+            .into());
+        }
         shared.flush().await?;
         shared.tasks.end().await;
         for driver in shared.hands.drivers().iter() {

@@ -1,6 +1,7 @@
 //! After a start, and where it says so after any absence of ours: what a former life left behind is completed or undone, and nobody suffers for our absence.
 //!
-//! - No lease that was alive when we went ends before its own TTL has passed once more.
+//! - No lease that was alive when we went ends before its own TTL has passed once more, and no session of a router
+//!   elsewhere before it had time to be renewed.
 //! - A transition that was under way is taken over: the driver is asked what is so, and the rules say whether
 //!   the intent can be vouched for. A pause for idleness cannot: nobody watched meanwhile.
 //! - What a former life had claimed is free, and the connections through it have ended with it.
@@ -17,6 +18,7 @@ use drowse_core::status::{StatusKind, WakeCause};
 use drowse_store::{Lane, Store, StoreError, WorkerRecord};
 
 use crate::fleet::{ControlError, Fleet};
+use crate::ingest::ALIVE_FOR;
 use crate::shared::Shared;
 use crate::spec::WorkerSpec;
 
@@ -117,7 +119,12 @@ impl Shared {
     /// Nobody was heard for a while: leases get their time again. That is so at once, and written down in each of
     /// them when there is time.
     async fn was_away(self: &Arc<Self>, since: Timestamp, now: Timestamp) -> Result<(), StoreError> {
-        self.db.tx("leases", Lane::Ordinary, move |tx| tx.note_outage(since, now)).await?;
+        let resume = move |tx: &drowse_store::Tx<'_>| {
+            tx.note_outage(since, now)?;
+            // Connections through a door in another process are as little over as a lease is.
+            tx.resume_sessions(since, now + ALIVE_FOR)
+        };
+        self.db.tx("leases", Lane::Ordinary, resume).await?;
         let shared = Arc::clone(self);
         self.tasks.spawn(async move {
             // Failed: it stays noted, and the next outage or start settles it too.

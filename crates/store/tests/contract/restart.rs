@@ -203,3 +203,20 @@ fn connections_that_are_moved_to_another_session_outlive_the_burial_of_the_first
         assert_eq!(held("api", 361).len(), 1);
     });
 }
+
+/// Fails when whoever could not renew a session is taken for gone.
+#[test]
+fn a_session_that_was_alive_when_we_went_away_has_time_to_be_renewed() {
+    on_both(|database| {
+        let store = with_worker(database, "web");
+        let session =
+            |id: &str, until| RouterSession { id: id.to_owned(), started_at: at(0), alive_until: at(until) };
+        let sessions = [session("alive", 110), session("over", 90), session("long", 2_000)];
+        store.tx(|t| sessions.iter().try_for_each(|session| t.renew_session(session))).unwrap();
+        // We went away at 100 and are back at 1,000.
+        assert_eq!(store.tx(|t| t.resume_sessions(at(100), at(1_015))).unwrap(), 1);
+        let ends: Vec<_> = store.read(|t| t.router_sessions()).unwrap();
+        let ends: Vec<_> = ends.iter().map(|session| (session.id.as_str(), session.alive_until)).collect();
+        assert_eq!(ends, [("alive", at(1_015)), ("long", at(2_000)), ("over", at(90))]);
+    });
+}

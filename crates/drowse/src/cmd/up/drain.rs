@@ -12,7 +12,8 @@ use drowse_router::{Closing, Router};
 use drowse_server::Fleet;
 
 use super::doors::Doors;
-use super::ending::{CONNECTIONS_FOR, CUT_FOR, Ends, counted};
+use super::ending::{CONNECTIONS_FOR, CUT_FOR, Ends, counted, thaw_anyway};
+use super::folder::Folder;
 use super::guest::Guest;
 use crate::output;
 
@@ -75,18 +76,40 @@ impl Draining {
                 None => std::future::pending().await,
             }
         };
+        let ends = &mut self.ends;
         let told_to_end = async {
-            guest.is_to_end().await;
+            let why = tokio::select! {
+                () = guest.is_to_end() => "the Drowse that has taken over ends",
+                () = ends.next() => "told to end",
+            };
             output::talk("drowse: ending\n");
-            tokio::time::sleep(CONNECTIONS_FOR).await;
+            tokio::select! {
+                () = tokio::time::sleep(CONNECTIONS_FOR) => {}
+                // Asked twice: now.
+                () = ends.next() => {}
+            }
+            why
         };
         tokio::select! {
             () = all_left(router) => None,
             () = tell(router, fleet) => None,
-            () = self.ends.next() => Some("told to end"),
             () = too_long => Some("drain_for is over"),
-            () = told_to_end => Some("the Drowse that has taken over ends"),
-            () = guest.is_alone_for(ALONE_FOR) => Some("no Drowse has looked after the fleet for a minute"),
+            why = told_to_end => Some(why),
+            () = guest.is_alone_for(ALONE_FOR) => {
+                self.thaw_what_nobody_wakes();
+                Some("no Drowse has looked after the fleet for a minute")
+            }
+        }
+    }
+}
+
+impl Draining {
+    /// What sleeps was left asleep for the one that took over. If that has never come, or is gone, nobody would wake it.
+    fn thaw_what_nobody_wakes(&self) {
+        let Some(data) = self.host.parent() else { return };
+        // Whoever has the folder looks after it.
+        if let Ok(folder) = Folder::open(data) {
+            thaw_anyway(folder.path());
         }
     }
 }

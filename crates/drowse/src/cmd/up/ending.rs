@@ -35,8 +35,8 @@ const API_FOR: Duration = Duration::from_secs(1);
 /// How long the loop may take to come to its end by itself.
 const LOOP_FOR: Duration = Duration::from_secs(1);
 
-/// How long the fleet may take to hand its connections on.
-const HAND_ON_FOR: Duration = Duration::from_secs(5);
+/// How long the fleet may take to hand its connections on: what was told of them holds for at least nine seconds more.
+const HAND_ON_FOR: Duration = Duration::from_secs(8);
 
 /// How long the thaw of all may take: longer than the thaw of one, shorter than the patience of `systemd`.
 const THAW_FOR: Duration = Duration::from_secs(20);

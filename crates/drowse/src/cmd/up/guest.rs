@@ -39,6 +39,9 @@ const RENEW_EVERY: Duration = Duration::from_secs(5);
 /// How soon a renewal that was refused is asked for again.
 const RENEW_AGAIN: Duration = Duration::from_secs(1);
 
+/// How long a renewal may take.
+const RENEWED_WITHIN: Duration = Duration::from_secs(10);
+
 /// How long somebody who wants to know something waits for a host before they hear that there is none.
 const HOST_WITHIN: Duration = Duration::from_secs(3);
 
@@ -210,6 +213,9 @@ impl Guest {
                 self.has_host.send_replace(false);
                 if let Err(error) = visited {
                     pause = NOT_TAKEN_IN_FOR;
+                    if error.kind() == io::ErrorKind::ConnectionRefused {
+                        self.is_put_off.notify_one();
+                    }
                     if !lines::is_hang_up(&error) {
                         // We have hung up, so the host takes us for gone: nothing holds until it is told again.
                         self.valid_until.store((self.now)().as_micros(), Ordering::Release);
@@ -227,15 +233,15 @@ impl Guest {
         self.is_valid_from(asked_at);
         output::talk("drowse: counted by the Drowse that has taken over\n");
         let (out, mut words) = mpsc::unbounded_channel();
-        let again: Vec<Word> = {
+        {
             let mut inner = self.lock();
+            for (id, (ask, _)) in &inner.open {
+                // Said while answers are heard: both would wait for each other over so many.
+                let _ = out.send(Word::Ask { id: *id, ask: ask.clone() });
+            }
             inner.out = Some(out);
-            inner.open.iter().map(|(id, (ask, _))| Word::Ask { id: *id, ask: ask.clone() }).collect()
-        };
-        self.has_host.send_replace(true);
-        for word in &again {
-            saying.say(word).await?;
         }
+        self.has_host.send_replace(true);
         let mut renewing = Renewing::new();
         if (self.now)().since(asked_at) > RENEW_EVERY {
             // We carry so many that saying it took most of what we were promised.
@@ -245,9 +251,13 @@ impl Guest {
             tokio::select! {
                 // Its sender is ours, and stays until we are through.
                 Some(word) = words.recv() => saying.say(&word).await?,
-                () = renewing.is_due() => {
+                is_due = renewing.is_due() => {
+                    if !is_due {
+                        // It is there and does not answer: as good as nobody.
+                        return Err(io::ErrorKind::TimedOut.into());
+                    }
                     let id = self.lock().next_id();
-                    renewing.asked = Some((id, (self.now)()));
+                    renewing.ask(id, (self.now)());
                     saying.say(&Word::Ask { id, ask: Ask::Renew }).await?;
                 }
                 reply = hearing.next() => match reply? {
@@ -335,19 +345,21 @@ impl Renewing {
         Self { ticks, asked: None }
     }
 
-    async fn is_due(&mut self) {
-        if self.asked.is_some() {
-            return std::future::pending().await;
-        }
+    fn ask(&mut self, id: u64, now: Timestamp) {
+        self.asked = Some((id, now));
+        self.ticks.reset_after(RENEWED_WITHIN);
+    }
+
+    /// Waits until it is time for a renewal. False: it is time for the answer to the last one.
+    async fn is_due(&mut self) -> bool {
         self.ticks.tick().await;
+        self.asked.is_none()
     }
 
     /// When that was asked for, if it was a renewal.
     fn answered(&mut self, id: u64, is_granted: bool) -> Option<Timestamp> {
         let (_, asked_at) = self.asked.take_if(|(asked, _)| *asked == id)?;
-        if !is_granted {
-            self.ticks.reset_after(RENEW_AGAIN);
-        }
+        self.ticks.reset_after(if is_granted { RENEW_EVERY } else { RENEW_AGAIN });
         Some(asked_at)
     }
 }

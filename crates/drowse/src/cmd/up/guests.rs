@@ -18,7 +18,7 @@ use drowse_server::tasks::Tasks;
 use drowse_wire::control::{Control, Refused};
 use drowse_wire::guest::{Ask, Given, Reply, Word, is_session};
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::{Mutex, Semaphore, mpsc, oneshot, watch};
+use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 
 use super::lines::{self, Hearing, Saying};
 use crate::output;
@@ -185,6 +185,8 @@ impl House {
     ) -> io::Result<()> {
         let mut ending = self.ending.clone();
         let mut has_said = false;
+        // Of those that are under way: what was taken back may yet have to come to its end.
+        let questions = Arc::new(Semaphore::new(QUESTIONS));
         loop {
             tokio::select! {
                 word = hearing.next() => match word? {
@@ -196,12 +198,12 @@ impl House {
                         open.remove(&id);
                     }
                     Some(Word::Ask { id, ask }) => {
-                        if open.len() >= QUESTIONS {
+                        let Ok(place) = Arc::clone(&questions).try_acquire_owned() else {
                             return Err(io::Error::other("it asks too much at once"));
-                        }
+                        };
                         let (cancel, cancelled) = oneshot::channel();
                         open.insert(id, cancel);
-                        self.find_out(session, id, ask, cancelled, tell.clone());
+                        self.find_out(session, id, ask, cancelled, (tell.clone(), place));
                     }
                 },
                 Some(reply) = told.recv() => {
@@ -225,7 +227,7 @@ impl House {
         id: u64,
         ask: Ask,
         cancelled: oneshot::Receiver<()>,
-        tell: mpsc::UnboundedSender<Reply>,
+        (tell, place): (mpsc::UnboundedSender<Reply>, OwnedSemaphorePermit),
     ) {
         let (house, session) = (Arc::clone(self), session.to_owned());
         self.tasks.spawn(async move {
@@ -256,6 +258,7 @@ impl House {
             };
             // It may be gone.
             let _ = tell.send(Reply::to(id, answer));
+            drop(place);
         });
     }
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::super::survive::cluster::{self, Cluster};
-use super::super::up::running::{Folder, until};
+use super::super::up::running::{Folder, signal, until};
 use super::drain::{CARRIES_ONE, COUNTED, holds, is_up, sleepy, stays_awake, take_over, talks_until};
 use super::echo::{PATIENCE, Talk, words};
 
@@ -141,6 +141,9 @@ fn an_old_one_ends_when_it_is_told_to_and_when_its_time_is_over() {
     let mut third = take_over(&folder, &mut new);
     is_up(&mut third);
     new.wait_for_all(CARRIES_ONE);
+    // Told once it gives them some seconds, told twice none.
+    signal("-TERM", &new.pid().to_string());
+    new.wait_for_all("drowse: ending");
     assert_eq!(new.end(), Some(0), "{}", new.told());
     assert!(new.told().contains("drowse: cutting 1 connection: told to end"), "{}", new.told());
     assert_eq!(talk.0.read(&mut [0]).unwrap_or(0), 0, "it is cut");
