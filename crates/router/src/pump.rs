@@ -117,9 +117,10 @@ impl Pump {
     pub(crate) fn run(mut self) {
         let mut events: Vec<Event> = Vec::with_capacity(EVENTS);
         let rest = Rest::begin();
+        let mut has_newcomers = false;
         loop {
             if self.busy.is_empty() && self.patience() == Patience::Long {
-                rest.after(events.len());
+                rest.after(events.len(), has_newcomers);
             }
             events.clear();
             let timeout = self.timeout();
@@ -135,6 +136,7 @@ impl Pump {
             self.now = (self.common.now)();
             self.look_at_validity();
             let (mut has_letters, mut is_time_to_look) = (false, false);
+            has_newcomers = false;
             // What clients say first: workers have all of it at once then, and answer while the rest is passed on.
             for turn in [Side::Client, Side::Worker] {
                 for event in &events {
@@ -144,7 +146,10 @@ impl Pump {
                                 self.happened(slot, side, event.flags);
                             }
                         }
-                        Token::Port(id) if turn == Side::Client => self.accept(id),
+                        Token::Port(id) if turn == Side::Client => {
+                            has_newcomers = true;
+                            self.accept(id);
+                        }
                         Token::Conn(..) | Token::Port(_) => {}
                         Token::Bell => has_letters = true,
                         Token::Look => is_time_to_look = true,

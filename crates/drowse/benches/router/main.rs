@@ -20,7 +20,7 @@ mod up;
 
 use clients::{Kind, Run};
 use programs::Backends;
-use proxies::Proxy;
+use proxies::{CUTS, Proxy};
 use report::{Aim, Report, Unit, note};
 use up::free_address;
 
@@ -43,11 +43,14 @@ fn main() {
         Proxy::haproxy(&backends, folder.path()),
         Proxy::nginx(&backends, folder.path()),
         Proxy::socket_proxyd(&backends, folder.path()),
+        Proxy::nginx_that_cuts(&backends, folder.path()),
     ];
     note(&format!(
         "Medians of {rounds} rounds of a second each, and of bulk in every third, for three. Proxies have one thread on a core of their own, clients and backends share \
          another. haproxy and nginx have buffers of 64 KiB. Answers have a body of 1 KiB; \
-         64 clients keep their connections, or 32 make one for each request; bulk is one stream of iperf3."
+         64 clients keep their connections, or 32 make one for each request; bulk is one stream of iperf3. \
+         nginx is told to pass on an end and go on listening (`proxy_half_close`), as the others do; how it does \
+         without, when it hangs up on whoever still speaks, stands beside it and is no aim."
     ));
     let runs = measure(&proxies, rounds);
     assert!(proxies[0].has_counted(), "Drowse did not count while it was measured");
@@ -105,18 +108,18 @@ fn show(kind: Kind, proxies: &[Proxy], runs: &Runs) {
         for (proxy, values) in proxies.iter().zip(&all) {
             report.row(&format!("{name}: {}", proxy.name), median(values), unit, None);
         }
-        let Against { ratio, spread: (low, high), best } = against_best(&all, better);
         let aim = match better {
             Better::Less => Aim::AtMost(1.0),
             Better::More => Aim::AtLeast(1.0),
         };
-        let best = proxies[best].name;
-        report.row(
-            &format!("{name}: drowse against the best of them, {best} (95 %: {low:.2} to {high:.2})"),
-            ratio,
-            Unit::Times,
-            Some(aim),
-        );
+        let (peers, cuts): (Vec<usize>, Vec<usize>) =
+            (1..proxies.len()).partition(|peer| proxies[*peer].name != CUTS);
+        for (whom, peers, aim) in [("the best of them, ", peers, Some(aim)), ("", cuts, None)] {
+            let Against { ratio, spread: (low, high), best } = against_best(&all, &peers, better);
+            let name =
+                format!("{name}: drowse against {whom}{} (95 %: {low:.2} to {high:.2})", proxies[best].name);
+            report.row(&name, ratio, Unit::Times, aim);
+        }
     };
     figure("processor time of the proxy", Unit::Seconds, Better::Less, |run| run.cpu);
     figure(rate, Unit::PerSecond, Better::More, |run| run.rate);
@@ -142,14 +145,14 @@ struct Against {
     best: usize,
 }
 
-/// Against the one of the others that does best.
-fn against_best(all: &[Vec<f64>], better: Better) -> Against {
-    let against = |(peer, values): (usize, &Vec<f64>)| {
-        let mut ratios: Vec<f64> = all[0].iter().zip(values).map(|(own, theirs)| own / theirs).collect();
+/// Against the one of its peers that does best.
+fn against_best(all: &[Vec<f64>], peers: &[usize], better: Better) -> Against {
+    let against = |peer: &usize| {
+        let mut ratios: Vec<f64> = all[0].iter().zip(&all[*peer]).map(|(own, theirs)| own / theirs).collect();
         ratios.sort_by(f64::total_cmp);
-        Against { ratio: median(&ratios), spread: spread(&ratios), best: peer }
+        Against { ratio: median(&ratios), spread: spread(&ratios), best: *peer }
     };
-    let ratios = all.iter().enumerate().skip(1).map(against);
+    let ratios = peers.iter().map(against);
     let worst = match better {
         Better::Less => ratios.max_by(|one, other| one.ratio.total_cmp(&other.ratio)),
         Better::More => ratios.min_by(|one, other| one.ratio.total_cmp(&other.ratio)),

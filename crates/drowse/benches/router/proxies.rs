@@ -10,6 +10,9 @@ use std::process::{Command, Stdio};
 use crate::programs::{Backends, PROXY_CORE, Running};
 use crate::up::{Up, free_address};
 
+/// The one that does less than the others.
+pub(crate) const CUTS: &str = "nginx stream without half-close";
+
 /// One of them, up and running.
 pub(crate) struct Proxy {
     pub(crate) name: &'static str,
@@ -76,7 +79,19 @@ impl Proxy {
         Self::of_peers("haproxy", doors, vec![Running::start(PROXY_CORE, &mut command, &log, &doors[..1])])
     }
 
+    /// Told to do what the others do: whoever has said their last may still listen.
     pub(crate) fn nginx(backends: &Backends, folder: &Path) -> Self {
+        Self::nginx_with("nginx stream", "proxy_half_close on;\n", backends, folder)
+    }
+
+    /// As it comes: it hangs up on both as soon as one of them has said its last, and has less to do for that.
+    pub(crate) fn nginx_that_cuts(backends: &Backends, folder: &Path) -> Self {
+        Self::nginx_with(CUTS, "", backends, folder)
+    }
+
+    fn nginx_with(name: &'static str, more: &str, backends: &Backends, folder: &Path) -> Self {
+        let folder = folder.join(name);
+        fs::create_dir(&folder).expect("the folder is ours");
         let doors = [free_address(), free_address()];
         let mut servers = String::new();
         for (door, target) in [(doors[0], backends.web), (doors[1], backends.bulk)] {
@@ -84,8 +99,8 @@ impl Proxy {
         }
         let text = format!(
             "load_module /usr/lib/nginx/modules/ngx_stream_module.so;\ndaemon off;\nmaster_process off;\n\
-             pid {}/nginx.pid;\nerror_log stderr error;\nevents {{ worker_connections 16384; }}\n\
-             stream {{\nproxy_buffer_size 64k;\nproxy_timeout 1h;\n{servers}}}\n",
+             pid \"{}/nginx.pid\";\nerror_log stderr error;\nevents {{ worker_connections 16384; }}\n\
+             stream {{\nproxy_buffer_size 64k;\nproxy_timeout 1h;\n{more}{servers}}}\n",
             folder.display()
         );
         let conf = folder.join("nginx.conf");
@@ -93,11 +108,7 @@ impl Proxy {
         let mut command = Command::new("/usr/sbin/nginx");
         command.args(["-e", "stderr", "-c"]).arg(&conf);
         let log = folder.join("nginx.log");
-        Self::of_peers(
-            "nginx stream",
-            doors,
-            vec![Running::start(PROXY_CORE, &mut command, &log, &doors[..1])],
-        )
+        Self::of_peers(name, doors, vec![Running::start(PROXY_CORE, &mut command, &log, &doors[..1])])
     }
 
     /// One process for each port: it knows one destination. It is handed its port as systemd would do it.
