@@ -54,9 +54,9 @@ fn waits(ahead: usize) -> String {
     }
 }
 
-/// It was not let through.
-pub(super) fn turned(route: &Route, reader: Reader, why: &Turned) -> Response<Words> {
-    let (state, title) = match why {
+/// What somebody is told who is not let through: the word for programs, and the title for people.
+pub(super) fn heading(why: &Turned) -> (&'static str, &'static str) {
+    match why {
         Turned::NotAllowed { .. } | Turned::PutToSleep => ("asleep", "Asleep"),
         Turned::MayNotWake(_) => ("refused", "Asleep"),
         Turned::Dormant => ("dormant", "Dormant"),
@@ -66,7 +66,12 @@ pub(super) fn turned(route: &Route, reader: Reader, why: &Turned) -> Response<Wo
         Turned::Late { is_up: true, .. } => ("waking", "No answer yet"),
         Turned::QueueFull | Turned::HostFull => ("full", "Too many are waiting"),
         Turned::NoSuchWorker | Turned::Ending => ("unavailable", "Not available"),
-    };
+    }
+}
+
+/// It was not let through.
+pub(super) fn turned(route: &Route, reader: Reader, why: &Turned) -> Response<Words> {
+    let (state, title) = heading(why);
     let message = why.to_string();
     let shown = Shown { worker: route.worker.as_str(), title, message: &message, is_waiting: false };
     let mut answer = say(StatusCode::SERVICE_UNAVAILABLE, state, route, reader, &shown);

@@ -122,7 +122,8 @@ fn failed(why: &Turned) -> Bytes {
             c => text.push(c),
         }
     }
-    format!("event: failed\ndata: {{\"reason\":\"{text}\"}}\n\n").into()
+    let (_, title) = answer::heading(why);
+    format!("event: failed\ndata: {{\"title\":\"{title}\",\"reason\":\"{text}\"}}\n\n").into()
 }
 
 #[cfg(test)]

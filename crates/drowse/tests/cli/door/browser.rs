@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -99,21 +100,26 @@ impl Drop for Browser {
     }
 }
 
-#[test]
-fn a_page_waits_with_somebody_and_goes_on_when_the_worker_is_there() {
-    let folder = Folder::new();
+/// A worker that stops when it is idle and comes up when there is a file that says so; its door.
+fn slow_worker(folder: &Folder, may_start: &Path, until_then: &str) -> u16 {
     let (door, target) = (free_port(), free_port());
     let program = env!("CARGO_BIN_EXE_drowse");
-    // It comes up when there is a file that says so.
-    let may_start = folder.file("may-start");
-    std::fs::write(&may_start, "").unwrap();
+    std::fs::write(may_start, "").expect("the folder is ours");
     folder.append(&format!(
         "[[worker]]\nid = \"slow\"\ndriver = \"process\"\n\
-         command = [\"sh\", \"-c\", \"until [ -e {} ]; do sleep 0.1; done; exec {program} __demo-worker slow 127.0.0.1:{target}\"]\n\
+         command = [\"sh\", \"-c\", \"until [ -e {} ]; do {until_then}; done; exec {program} __demo-worker slow 127.0.0.1:{target}\"]\n\
          listen = \"127.0.0.1:{door}\"\ntarget = \"127.0.0.1:{target}\"\nprotocol = \"http\"\n\
          policy.idle_timeout = \"2s\"\npolicy.sleep = \"stop\"\npolicy.min_notice = \"0s\"\n",
         may_start.display()
     ));
+    door
+}
+
+#[test]
+fn a_page_waits_with_somebody_and_goes_on_when_the_worker_is_there() {
+    let folder = Folder::new();
+    let may_start = folder.file("may-start");
+    let door = slow_worker(&folder, &may_start, "sleep 0.1");
     let mut up = folder.up(&[]);
     up.wait_for_all("slow stopped");
     std::fs::remove_file(&may_start).unwrap();
@@ -126,4 +132,20 @@ fn a_page_waits_with_somebody_and_goes_on_when_the_worker_is_there() {
     std::fs::write(&may_start, "").unwrap();
     until("the worker's own page", || browser.text().contains("pid "));
     up.wait_for_all("slow running again: wake, by connection");
+}
+
+#[test]
+fn a_page_that_has_waited_in_vain_says_so() {
+    let folder = Folder::new();
+    let may_start = folder.file("may-start");
+    let door = slow_worker(&folder, &may_start, "sleep 2; exit 7");
+    let mut up = folder.up(&[]);
+    up.wait_for_all("slow stopped");
+    std::fs::remove_file(&may_start).unwrap();
+    let browser = Browser::start();
+    browser.go(&format!("http://127.0.0.1:{door}/"));
+    assert!(browser.text().contains("Waking up"), "{}", browser.text());
+    until("it is told why", || browser.text().contains("It did not come up"));
+    let page = browser.text();
+    assert!(!page.contains("Waking up") && !page.contains("goes on by itself"), "{page}");
 }
