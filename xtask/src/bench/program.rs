@@ -8,7 +8,8 @@
 //! ```
 //!
 //! `unit` is one of `seconds`, `per_second`, `percent`, `times` and `count`; `at_most` and `at_least` are the
-//! aim, in the same unit.
+//! aim, in the same unit. With a `spread`, `[low, high]`, the aim is to be no worse than that as far as can be told: a
+//! value beyond it whose spread is not is shown as `even`.
 
 use std::fmt::Write as _;
 
@@ -30,6 +31,7 @@ pub(super) struct Row {
     value: f64,
     unit: Unit,
     aim: Option<Aim>,
+    spread: Option<(f64, f64)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -77,6 +79,17 @@ impl Aim {
             Aim::AtLeast(least) => value >= least,
         }
     }
+
+    fn verdict(self, value: f64, spread: Option<(f64, f64)>) -> &'static str {
+        let may_be = |(low, high): (f64, f64)| self.is_met(low) || self.is_met(high);
+        if self.is_met(value) {
+            "met"
+        } else if spread.is_some_and(may_be) {
+            "even"
+        } else {
+            "**missed**"
+        }
+    }
 }
 
 pub(super) fn parse(printed: &str) -> anyhow::Result<Printed> {
@@ -104,11 +117,13 @@ fn row(said: &Value) -> anyhow::Result<Row> {
         (None, None) => None,
         (Some(_), Some(_)) => bail!("two aims"),
     };
+    let bound = |index: usize| said["spread"][index].as_f64();
     Ok(Row {
         name: said["name"].as_str().context("no `name`")?.to_owned(),
         value: said["value"].as_f64().context("no `value`")?,
         unit: Unit::parse(said["unit"].as_str().context("no `unit`")?)?,
         aim,
+        spread: bound(0).zip(bound(1)),
     })
 }
 
@@ -120,17 +135,13 @@ pub(super) fn tables(printed: &Printed) -> String {
     }
     for (group, rows) in &printed.groups {
         let _ = write!(text, "\n| {group} | measured | aim | |\n| --- | ---: | ---: | --- |\n");
-        for Row { name, value, unit, aim } in rows {
+        for Row { name, value, unit, aim, spread } in rows {
             let wanted = match aim {
                 Some(Aim::AtMost(most)) => format!("≤ {}", unit.show(*most)),
                 Some(Aim::AtLeast(least)) => format!("≥ {}", unit.show(*least)),
                 None => String::new(),
             };
-            let verdict = match aim.map(|aim| aim.is_met(*value)) {
-                Some(true) => "met",
-                Some(false) => "**missed**",
-                None => "",
-            };
+            let verdict = aim.map_or("", |aim| aim.verdict(*value, *spread));
             let _ = writeln!(text, "| {name} | {} | {wanted} | {verdict} |", unit.show(*value));
         }
     }
@@ -167,6 +178,17 @@ mod tests {
     fn an_aim_is_met_at_its_very_edge() {
         assert!(Aim::AtMost(1.0).is_met(1.0) && !Aim::AtMost(1.0).is_met(1.0_f64.next_up()));
         assert!(Aim::AtLeast(1.0).is_met(1.0) && !Aim::AtLeast(1.0).is_met(1.0_f64.next_down()));
+    }
+
+    #[test]
+    fn what_cannot_be_told_from_its_aim_is_neither_met_nor_missed() {
+        let (most, least) = (Aim::AtMost(1.0), Aim::AtLeast(1.0));
+        assert_eq!(most.verdict(1.01, Some((0.98, 1.04))), "even");
+        assert_eq!(most.verdict(0.99, Some((0.98, 1.04))), "met");
+        assert_eq!(most.verdict(1.03, Some((1.01, 1.04))), "**missed**");
+        assert_eq!(most.verdict(1.01, None), "**missed**", "an aim without a spread is strict");
+        assert_eq!(least.verdict(0.99, Some((0.97, 1.0))), "even");
+        assert_eq!(least.verdict(0.98, Some((0.97, 0.99))), "**missed**");
     }
 
     #[test]

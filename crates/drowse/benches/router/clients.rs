@@ -18,7 +18,7 @@ const STREAM_LASTS: u64 = 3;
 
 /// A stream is sent in one round of so many: the ratios of streams are far apart, and systemd-socket-proxyd does not survive
 /// many more.
-const STREAM_EVERY: usize = 3;
+const STREAM_EVERY: usize = 4;
 
 const GIB: f64 = 1_073_741_824.0;
 

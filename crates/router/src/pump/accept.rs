@@ -49,8 +49,6 @@ pub(super) fn call(door: &Door, place: Place) -> Result<Called, NotCalled> {
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let worker =
         socket_with(family, SocketType::STREAM, FLAGS, None).map_err(|_| NotCalled::ForWantOfFiles)?;
-    // Small answers are not held back for more: the worker and the client decide that for themselves.
-    let _ = sockopt::set_tcp_nodelay(&worker, true);
     match connect(&worker, &address) {
         Ok(()) | Err(Errno::INPROGRESS) => Ok(Called { worker, run }),
         Err(_) => Err(NotCalled::Refused),
@@ -186,8 +184,13 @@ impl Pump {
             Err(NotCalled::ForWantOfFiles) => return self.close(slot),
             Err(NotCalled::Refused) => return self.call_again(slot),
         };
+        // Small words are not held back for more: the worker and the client decide that for themselves. Not when it was
+        // called: a frozen worker is told to go on in between, and each call to the kernel makes its visitor wait.
+        let _ = sockopt::set_tcp_nodelay(&worker, true);
         conn.worker = Some(worker);
         conn.phase = Phase::Dialing { since: self.now };
+        // However long they had to wait for it, that was no silence of theirs.
+        conn.last_byte_at = self.now;
         conn.sent = (self.now < conn.lane.door.replay_until()).then(|| Sent::new(&self.common.kept));
         // Until somebody picks up there is no room for a byte, and the kernel tells when there is.
         conn.up.is_full = run.is_some();

@@ -99,6 +99,7 @@ pub(super) struct Conn {
     /// What the sockets are watched for.
     pub(super) client_watch: Watch,
     pub(super) worker_watch: Watch,
+    /// The worker's socket finds out that its peer has died.
     pub(super) is_kept_alive: bool,
     /// It is on the list of those who could go on.
     pub(super) is_busy: bool,
@@ -216,7 +217,10 @@ impl Conn {
             // An end that came with the first answer was held back for nothing.
             let terms = Terms { sent: None, is_last: self.up.is_over(), holds_end: false };
             let rest = self.down.run(worker, &self.client, kit, terms);
-            down = Ran { moved: down.moved, stopped: rest.stopped };
+            if let Some(Admitted::Counted(_)) = self.admitted {
+                Door::moved(&self.lane.door, 0, rest.moved);
+            }
+            down = Ran { moved: down.moved + rest.moved, stopped: rest.stopped };
         }
         let is_dialing = matches!(self.phase, Phase::Dialing { .. });
         if is_dialing && up.stopped == Stopped::SinkRefused {
@@ -271,6 +275,7 @@ impl Conn {
     /// Lets go of the worker's socket. What the kernel has told of it in this very round is no news of the next one.
     pub(super) fn hang_up(&mut self) {
         self.worker = None;
+        self.is_kept_alive = false;
         self.call = self.call.next();
         self.dialled = None;
         self.worker_watch = Watch::Nothing;

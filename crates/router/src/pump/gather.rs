@@ -11,8 +11,8 @@ use rustix::time::{
 use super::Pump;
 use super::slots::Token;
 
-/// How often. At two GiB a second that is some hundred KiB at once, which fits into sockets and pipes.
-const EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000 };
+/// How often. At two GiB a second that is half a MiB at once: it fits into sockets, and two pipes full are soon moved.
+const EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 250_000 };
 
 /// Who is looked at, and what tells when.
 #[derive(Debug)]

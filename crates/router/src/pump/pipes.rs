@@ -3,8 +3,9 @@
 use rustix::fd::OwnedFd;
 use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
 
-/// How much fits into one. Fewer and larger batches cost less; the kernel grants this much to anybody.
-pub(super) const PIPE_BYTES: usize = 1 << 20;
+/// How much fits into one. Fewer and larger batches cost this thread less, up to what the processors' caches keep until
+/// the receiver comes for it: see `docs/decisions/0026-a-batch-that-is-still-warm.md`.
+pub(super) const PIPE_BYTES: usize = 256 << 10;
 
 /// A pipe that is empty, unless it is in somebody's hands.
 #[derive(Debug)]

@@ -40,12 +40,13 @@ impl Pump {
         let now = self.now;
         let Some(conn) = self.conns.get_mut(slot) else { return EVERY };
         conn.forget_what_was_sent(now);
-        if !conn.is_kept_alive && now.since(conn.came_at) >= KEEP_ALIVE_AFTER {
+        // The client's socket has it from the port.
+        if !conn.is_kept_alive
+            && now.since(conn.came_at) >= KEEP_ALIVE_AFTER
+            && let Some(worker) = &conn.worker
+        {
             conn.is_kept_alive = true;
-            // The client's socket has it from the port.
-            if let Some(worker) = &conn.worker {
-                keepalive(worker);
-            }
+            keepalive(worker);
         }
         match conn.phase {
             Phase::Dialing { since } if now.since(since) >= DIAL_FOR => {

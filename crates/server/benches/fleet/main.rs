@@ -9,6 +9,7 @@
 mod bare;
 mod driver;
 #[path = "../shown/report.rs"]
+#[expect(dead_code, reason = "what others show")]
 mod report;
 mod rig;
 #[path = "../shown/usage.rs"]

@@ -25,6 +25,11 @@ pub(crate) enum Unit {
 pub(crate) enum Aim {
     AtMost(f64),
     AtLeast(f64),
+    /// No worse than 1, as far as can be told: the value would be found within these bounds again.
+    NoWorse {
+        is_less_better: bool,
+        spread: (f64, f64),
+    },
 }
 
 pub(crate) fn note(text: &str) {
@@ -49,6 +54,10 @@ impl Report {
         match aim {
             Some(Aim::AtMost(most)) => row["at_most"] = json!(most),
             Some(Aim::AtLeast(least)) => row["at_least"] = json!(least),
+            Some(Aim::NoWorse { is_less_better, spread: (low, high) }) => {
+                row[if is_less_better { "at_most" } else { "at_least" }] = json!(1.0);
+                row["spread"] = json!([low, high]);
+            }
             None => {}
         }
         eprintln!("  {name}: {value:.6} {unit}");
