@@ -4,6 +4,7 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
+use drowse_core::id::WorkerId;
 use rustix::net::{listen, sockopt};
 
 use crate::names::Names;
@@ -29,6 +30,16 @@ pub enum Leads {
     Tls(Arc<Names>),
     /// By the host of each HTTP request.
     Http(Arc<Names>),
+}
+
+impl Leads {
+    /// The workers that it may lead to.
+    pub fn workers(&self) -> Vec<&WorkerId> {
+        match self {
+            Self::Port(route) => vec![&route.worker],
+            Self::Tls(names) | Self::Http(names) => names.routes().map(|route| &route.worker).collect(),
+        }
+    }
 }
 
 impl Listener {

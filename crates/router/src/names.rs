@@ -31,6 +31,11 @@ impl Names {
         names
     }
 
+    /// Where they lead.
+    pub fn routes(&self) -> impl Iterator<Item = &Route> {
+        self.exact.values().chain(self.below.values()).chain(&self.any).map(Arc::as_ref)
+    }
+
     /// All to one worker, whatever the name.
     pub fn any(route: Arc<Route>) -> Self {
         Self { any: Some(route), ..Self::default() }

@@ -59,6 +59,11 @@ impl Room {
         self.aside.fetch_add(1, Ordering::AcqRel);
     }
 
+    /// There is one less.
+    pub(crate) fn set_aside_no_more(&self) {
+        self.aside.fetch_sub(1, Ordering::AcqRel);
+    }
+
     /// Where a limit of files is low, half of it is for connections all the same: whoever has workers without end and
     /// no files is to hear of it from those, and not find every door shut.
     fn places(&self) -> usize {
@@ -135,6 +140,9 @@ mod tests {
         }
         let held = AtomicUsize::new(0);
         assert_eq!((0..200).filter(|_| room.take(&held)).count(), 135, "all but 16, and the reserve");
+        room.set_aside_no_more();
+        assert!(room.take(&held) && !room.take(&held), "there is one worker less");
+        room.set_aside();
         for _ in 0..1_000 {
             room.set_aside();
         }

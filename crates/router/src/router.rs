@@ -331,6 +331,19 @@ impl Router {
         Arc::clone(door)
     }
 
+    /// Forgets the doors of all other workers, as far as nobody is at them or cares for them any more: whoever still is
+    /// there is left until the next time.
+    pub fn keep_only(&self, is_wanted: impl Fn(&WorkerId) -> bool) {
+        // Behind the lock nobody else gets hold of a door that only this holds.
+        lock(&self.0.doors).retain(|worker, door| {
+            let stays = Arc::strong_count(door) > 1 || is_wanted(worker);
+            if !stays {
+                self.0.room.set_aside_no_more();
+            }
+            stays
+        });
+    }
+
     /// What went through, by worker.
     pub fn counts(&self) -> Vec<(WorkerId, Counts)> {
         self.0.all_doors().iter().map(|door| (door.worker().clone(), door.counts())).collect()

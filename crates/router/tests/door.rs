@@ -7,16 +7,18 @@ mod door {
     pub(crate) mod ends;
     mod hangs;
     mod http;
+    mod leftovers;
     pub(crate) mod plane;
     mod proofs;
     mod silence;
+    mod urgent;
     mod ways;
 }
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use drowse_core::Timestamp;
@@ -34,6 +36,8 @@ struct Bench {
     plane: Arc<Plane>,
     router: Router,
     now: Now,
+    /// How far the router's clock is ahead of the machine's, in microseconds.
+    ahead: Arc<AtomicU64>,
     _runtime: Runtime,
 }
 
@@ -48,12 +52,22 @@ impl Bench {
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let plane = Plane::new();
         let began = Instant::now();
-        let now: Now = Arc::new(move || Timestamp::from_secs(1_800_000_000) + began.elapsed());
+        let ahead = Arc::new(AtomicU64::new(0));
+        let skipped = Arc::clone(&ahead);
+        let now: Now = Arc::new(move || {
+            let skipped = Duration::from_micros(skipped.load(Ordering::SeqCst));
+            Timestamp::from_secs(1_800_000_000) + began.elapsed() + skipped
+        });
         let control: Arc<dyn Control> = plane.clone();
         let inside = runtime.enter();
         let router = Router::new(&control, &now, limits).unwrap();
         drop(inside);
-        Self { plane, router, now, _runtime: runtime }
+        Self { plane, router, now, ahead, _runtime: runtime }
+    }
+
+    /// Time passes in which nothing happens.
+    fn skip(&self, time: Duration) {
+        self.ahead.fetch_add(u64::try_from(time.as_micros()).unwrap(), Ordering::SeqCst);
     }
 
     fn door(&self, worker: &str, target: SocketAddr) -> Open {

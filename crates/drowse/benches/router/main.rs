@@ -47,7 +47,7 @@ fn main() {
     ];
     note(&format!(
         "Medians of {rounds} rounds of a second each, and of bulk in every fourth, for three. Proxies have one thread on a core of their own, clients and backends share \
-         another. haproxy and nginx have buffers of 64 KiB. Answers have a body of 1 KiB; \
+         another. haproxy has buffers of 64 KiB, and nginx for bulk. Answers have a body of 1 KiB; \
          64 clients keep their connections, or 32 make one for each request; bulk is one stream of iperf3. \
          nginx is told to pass on an end and go on listening (`proxy_half_close`), as the others do; how it does \
          without, when it hangs up on whoever still speaks, stands beside it and is no aim. Throughput and p99 are to be \

@@ -201,6 +201,13 @@ impl Conn {
         let up = self.up.run(&self.client, worker, kit, terms);
         let terms = Terms { sent: None, is_last: self.up.is_over(), holds_end: may_call_again };
         let mut down = self.down.run(worker, &self.client, kit, terms);
+        if down.moved > 0 && self.sent.take().is_some() {
+            self.lane.door.has_answered();
+            // An end that came with the first answer was held back for nothing.
+            let terms = Terms { sent: None, is_last: self.up.is_over(), holds_end: false };
+            let rest = self.down.run(worker, &self.client, kit, terms);
+            down = Ran { moved: down.moved + rest.moved, stopped: rest.stopped };
+        }
         if up.moved + down.moved > 0 {
             // Whoever takes or gives a byte has picked up.
             if let Phase::Dialing { .. } = self.phase {
@@ -211,16 +218,6 @@ impl Conn {
                 // What a robot moves is no use of the worker.
                 Door::moved(&self.lane.door, up.moved, down.moved);
             }
-        }
-        if down.moved > 0 && self.sent.take().is_some() {
-            self.lane.door.has_answered();
-            // An end that came with the first answer was held back for nothing.
-            let terms = Terms { sent: None, is_last: self.up.is_over(), holds_end: false };
-            let rest = self.down.run(worker, &self.client, kit, terms);
-            if let Some(Admitted::Counted(_)) = self.admitted {
-                Door::moved(&self.lane.door, 0, rest.moved);
-            }
-            down = Ran { moved: down.moved + rest.moved, stopped: rest.stopped };
         }
         let is_dialing = matches!(self.phase, Phase::Dialing { .. });
         if is_dialing && up.stopped == Stopped::SinkRefused {
@@ -301,6 +298,11 @@ impl Conn {
     pub(super) fn look(&mut self) {
         self.up.look();
         self.down.look();
+    }
+
+    /// Gives back pipes whose bytes nobody takes. False: that went wrong.
+    pub(super) fn spare_pipes(&mut self, kit: &mut Kit) -> bool {
+        self.up.spare_pipe(kit) && self.down.spare_pipe(kit)
     }
 
     /// Nobody will look at it for a while.

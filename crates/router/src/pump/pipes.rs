@@ -43,6 +43,11 @@ impl Pipes {
         Some(Pipe { out, into })
     }
 
+    /// Whether the next one who needs one gets none.
+    pub(super) fn are_scarce(&self) -> bool {
+        self.idle.is_empty() && self.left == 0
+    }
+
     /// Takes one back that is empty.
     pub(super) fn give_back(&mut self, pipe: Pipe) {
         self.idle.push(pipe);

@@ -70,6 +70,9 @@ pub(super) struct Slots {
 #[derive(Debug, Default)]
 struct Place {
     turn: Mark,
+    /// Of the socket to a worker that was here last. It may stay open elsewhere for a moment (in a child between its fork
+    /// and its exec), and is watched for as long.
+    call: Mark,
     conn: Option<Box<Conn>>,
 }
 
@@ -85,8 +88,8 @@ impl Slots {
             u32::try_from(self.places.len() - 1).expect("there are fewer files than that")
         });
         let place = &mut self.places[slot as usize];
-        place.turn = place.turn.next();
-        conn.turn = place.turn;
+        (place.turn, place.call) = (place.turn.next(), place.call.next());
+        (conn.turn, conn.call) = (place.turn, place.call);
         place.conn = Some(conn);
         self.taken += 1;
         slot
@@ -107,7 +110,9 @@ impl Slots {
     }
 
     pub(super) fn take(&mut self, slot: u32) -> Option<Box<Conn>> {
-        let conn = self.places.get_mut(slot as usize)?.conn.take()?;
+        let place = self.places.get_mut(slot as usize)?;
+        let conn = place.conn.take()?;
+        place.call = conn.call;
         self.left.push(slot);
         self.taken -= 1;
         Some(conn)

@@ -40,6 +40,11 @@ impl Pump {
         let now = self.now;
         let Some(conn) = self.conns.get_mut(slot) else { return EVERY };
         conn.forget_what_was_sent(now);
+        if !conn.spare_pipes(&mut self.kit) {
+            self.close(slot);
+            return EVERY;
+        }
+        let Some(conn) = self.conns.get_mut(slot) else { return EVERY };
         // The client's socket has it from the port.
         if !conn.is_kept_alive
             && now.since(conn.came_at) >= KEEP_ALIVE_AFTER

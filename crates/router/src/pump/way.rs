@@ -89,7 +89,7 @@ pub(super) struct Way {
     pub(super) source: Source,
     /// The sink takes no more until it says so.
     pub(super) is_full: bool,
-    /// Urgent data came: a read may then stop short of what there is.
+    /// Urgent data came, or may have: a read may then stop short of what there is, and a pipe is not filled past it.
     pub(super) is_urgent: bool,
     bulk: Bulk,
 }
@@ -251,7 +251,7 @@ impl Way {
             if !self.is_readable {
                 return Ok(Stopped::Waits);
             }
-            let is_bulk = self.bulk.is_bulk() && terms.sent.is_none();
+            let is_bulk = self.bulk.is_bulk() && !self.is_urgent && terms.sent.is_none();
             if let Some(pipe) = is_bulk.then(|| kit.pipes.take()).flatten() {
                 self.read_into_pipe(source, pipe, kit)?;
             } else {
@@ -305,7 +305,8 @@ impl Way {
 
     fn read_into_pipe(&mut self, source: &OwnedFd, pipe: Pipe, kit: &mut Kit) -> Result<(), Failed> {
         match splice(source, None, &pipe.into, None, PIPE_BYTES, SpliceFlags::NONBLOCK) {
-            Ok(0) => self.end = End::Heard,
+            // The end; or urgent data in front of the last words, which only reading gets past: that will tell.
+            Ok(0) => self.is_urgent = true,
             Ok(len) => {
                 self.bulk.found_batch(len, len < BUFFER / 4);
                 if self.gathers() && len < PIPE_BYTES / 4 {
@@ -392,6 +393,28 @@ impl Way {
         }
     }
 
+    /// Where pipes are scarce, one that waits for a sink is emptied for others: somebody who has paused a download may do
+    /// that for hours. False: not all could be taken out, and what is missing cannot be made good.
+    pub(super) fn spare_pipe(&mut self, kit: &mut Kit) -> bool {
+        let Held::InPipe { pipe, len } = &self.held else { return true };
+        if !self.is_full || !kit.pipes.are_scarce() || kit.held > HELD_AT_MOST {
+            return true;
+        }
+        let mut bytes = vec![0; *len];
+        let mut read = 0;
+        while read < bytes.len() {
+            match rustix::io::read(&pipe.out, &mut bytes[read..]) {
+                Ok(some @ 1..) => read += some,
+                Ok(0) | Err(_) => return false,
+            }
+        }
+        kit.held += bytes.len();
+        if let Held::InPipe { pipe, .. } = std::mem::replace(&mut self.held, Held::Bytes { bytes, from: 0 }) {
+            kit.pipes.give_back(pipe);
+        }
+        true
+    }
+
     /// Nothing is moved any more.
     pub(super) fn drop_held(&mut self, kit: &mut Kit) {
         match std::mem::take(&mut self.held) {
@@ -437,6 +460,44 @@ mod tests {
         assert!(!way.waits_for_a_look() && !way.gathers());
         way.end = End::PassedOn;
         assert!(!way.waits_for_a_look() && !way.gathers());
+    }
+
+    #[test]
+    fn whoever_takes_nothing_keeps_no_pipe_that_others_need() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let pair = || {
+            let one = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            let (other, _) = listener.accept().unwrap();
+            other.set_nonblocking(true).unwrap();
+            (OwnedFd::from(other), one)
+        };
+        let ((source, mut speaker), (sink, mut listener)) = (pair(), pair());
+        let mut kit = Kit::new(1);
+        let mut way = Way { bulk: gathering(), ..Way::of_a_stranger() };
+        let speaking = std::thread::spawn(move || {
+            let said: Vec<u8> =
+                (0..16_u32 << 20).map(|n| (n ^ (n >> 8) ^ (n >> 16)).to_le_bytes()[0]).collect();
+            speaker.write_all(&said).unwrap();
+            said
+        });
+        while !way.is_full {
+            way.is_readable = true;
+            way.run(&source, &sink, &mut kit, Terms::default());
+        }
+        assert!(matches!(way.held, Held::InPipe { .. }) && kit.pipes.are_scarce());
+        assert!(way.spare_pipe(&mut kit));
+        assert!(matches!(way.held, Held::Bytes { .. }) && !kit.pipes.are_scarce());
+        let hearing = std::thread::spawn(move || {
+            let mut heard = Vec::new();
+            listener.read_to_end(&mut heard).unwrap();
+            heard
+        });
+        while !way.is_over() {
+            (way.is_full, way.is_readable) = (false, true);
+            way.run(&source, &sink, &mut kit, Terms::default());
+        }
+        assert!(hearing.join().unwrap() == speaking.join().unwrap(), "the bytes differ");
+        assert_eq!(kit.held, 0);
     }
 
     #[test]

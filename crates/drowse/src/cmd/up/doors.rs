@@ -1,6 +1,6 @@
 //! The doors of all workers: which stand open, and what changes when the configuration does.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::SocketAddr;
 
@@ -98,6 +98,9 @@ impl Doors {
             let open = router.open(listener, door.leads);
             self.open.insert(door.listen, open);
         }
+        let led_to: BTreeSet<&WorkerId> = wanted.iter().flat_map(|door| door.leads.workers()).collect();
+        // Names come and go with the containers that bear them, and what they leave behind would add up.
+        router.keep_only(|worker| led_to.contains(worker));
         Ok(())
     }
 
