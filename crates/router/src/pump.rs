@@ -56,8 +56,8 @@ use way::Kit;
 /// How many events are fetched at once.
 const EVENTS: usize = 256;
 
-/// How many pipes all pumps of a process have: each is two files. Together they hold 8 MiB, far from the 64 beyond which
-/// the kernel makes them tiny for whoever is not root.
+/// How many pipes all pumps of a process have: each is two files. Each may hold a mebibyte, and beyond 64 MiB the kernel
+/// makes them tiny for whoever is not root.
 const PIPES: usize = 32;
 
 /// What pumps share.

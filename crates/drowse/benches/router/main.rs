@@ -167,12 +167,19 @@ fn against_best(all: &[Vec<f64>], peers: &[usize], better: Better) -> Against {
         ratios.sort_by(f64::total_cmp);
         Against { ratio: median(&ratios), spread: spread(&ratios), best: *peer }
     };
-    let ratios = peers.iter().map(against);
-    let worst = match better {
-        Better::Less => ratios.max_by(|one, other| one.ratio.total_cmp(&other.ratio)),
-        Better::More => ratios.min_by(|one, other| one.ratio.total_cmp(&other.ratio)),
+    // One that is better beyond doubt comes before one that only seems to be.
+    let is_beyond_doubt = |to: &Against| match better {
+        Better::Less => to.spread.0 > 1.0,
+        Better::More => to.spread.1 < 1.0,
     };
-    worst.expect("there are peers")
+    let worse = |one: &Against, other: &Against| {
+        let by_ratio = match better {
+            Better::Less => one.ratio.total_cmp(&other.ratio),
+            Better::More => other.ratio.total_cmp(&one.ratio),
+        };
+        is_beyond_doubt(one).cmp(&is_beyond_doubt(other)).then(by_ratio)
+    };
+    peers.iter().map(against).max_by(worse).expect("there are peers")
 }
 
 /// The bounds of a median by the order of what it is of: whether each is above or below is the toss of a coin.

@@ -11,7 +11,7 @@ use rustix::time::{
 use super::Pump;
 use super::slots::Token;
 
-/// How often. At two GiB a second that is half a MiB at once: it fits into sockets, and two pipes full are soon moved.
+/// How often. At two GiB a second that is half a MiB at once: it fits into sockets, and two batches are soon moved.
 const EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 250_000 };
 
 /// Who is looked at, and what tells when.

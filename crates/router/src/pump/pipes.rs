@@ -3,9 +3,13 @@
 use rustix::fd::OwnedFd;
 use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
 
-/// How much fits into one. Fewer and larger batches cost this thread less, up to what the processors' caches keep until
-/// the receiver comes for it: see `docs/decisions/0026-a-batch-that-is-still-warm.md`.
-pub(super) const PIPE_BYTES: usize = 256 << 10;
+/// How much is put into one at once. Fewer and larger batches cost this thread less, up to what the processors' caches keep
+/// until the receiver comes for it: see `docs/decisions/0026-a-batch-that-is-still-warm.md`.
+pub(super) const BATCH: usize = 256 << 10;
+
+/// How much would fit: the kernel counts places, one for each fragment, and those that come over a network are small. It
+/// grants this much to anybody.
+const SIZE: usize = 1 << 20;
 
 /// A pipe that is empty, unless it is in somebody's hands.
 #[derive(Debug)]
@@ -39,7 +43,7 @@ impl Pipes {
             return None;
         };
         // A smaller one works too.
-        let _ = fcntl_setpipe_size(&into, PIPE_BYTES);
+        let _ = fcntl_setpipe_size(&into, SIZE);
         Some(Pipe { out, into })
     }
 

@@ -12,7 +12,7 @@ use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown};
 use rustix::pipe::{SpliceFlags, splice};
 
 use super::bulk::Bulk;
-use super::pipes::{PIPE_BYTES, Pipe, Pipes};
+use super::pipes::{BATCH, Pipe, Pipes};
 use super::sent::Sent;
 
 /// How much is read at once.
@@ -304,12 +304,12 @@ impl Way {
     }
 
     fn read_into_pipe(&mut self, source: &OwnedFd, pipe: Pipe, kit: &mut Kit) -> Result<(), Failed> {
-        match splice(source, None, &pipe.into, None, PIPE_BYTES, SpliceFlags::NONBLOCK) {
+        match splice(source, None, &pipe.into, None, BATCH, SpliceFlags::NONBLOCK) {
             // The end; or urgent data in front of the last words, which only reading gets past: that will tell.
             Ok(0) => self.is_urgent = true,
             Ok(len) => {
                 self.bulk.found_batch(len, len < BUFFER / 4);
-                if self.gathers() && len < PIPE_BYTES / 4 {
+                if self.gathers() && len < BATCH / 4 {
                     // What came meanwhile is for the next look: whoever stays finds little again and again.
                     self.is_readable = false;
                 }
@@ -350,11 +350,13 @@ impl Way {
         if read == size {
             self.bulk.filled_buffer();
         } else if !self.is_urgent {
+            // Nobody told of urgent data where the source was only looked at, so less than asked for says nothing there.
+            let was_watched = !self.bulk.gathers();
             self.bulk.found_little();
             // Less than asked for: there is no more. If the end had been announced before this read, then what
             // was read is all there will ever be, and the end need not be read by itself.
-            self.is_readable = false;
-            if self.source >= Source::Closing {
+            self.is_readable = !was_watched;
+            if was_watched && self.source >= Source::Closing {
                 self.end = End::Heard;
             }
         }
@@ -394,10 +396,11 @@ impl Way {
     }
 
     /// Where pipes are scarce, one that waits for a sink is emptied for others: somebody who has paused a download may do
-    /// that for hours. False: not all could be taken out, and what is missing cannot be made good.
+    /// that for hours. Only as long as that leaves enough memory for buffers of the usual size. False: not all could be
+    /// taken out, and what is missing cannot be made good.
     pub(super) fn spare_pipe(&mut self, kit: &mut Kit) -> bool {
         let Held::InPipe { pipe, len } = &self.held else { return true };
-        if !self.is_full || !kit.pipes.are_scarce() || kit.held > HELD_AT_MOST {
+        if !self.is_full || !kit.pipes.are_scarce() || kit.held > HELD_AT_MOST / 2 {
             return true;
         }
         let mut bytes = vec![0; *len];
@@ -462,16 +465,39 @@ mod tests {
         assert!(!way.waits_for_a_look() && !way.gathers());
     }
 
+    fn connected() -> (OwnedFd, std::net::TcpStream) {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let one = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (other, _) = listener.accept().unwrap();
+        other.set_nonblocking(true).unwrap();
+        (OwnedFd::from(other), one)
+    }
+
+    #[test]
+    fn words_behind_urgent_data_that_nobody_told_of_are_not_lost() {
+        // With a pipe, and without.
+        for pipes in [1, 0] {
+            let ((source, mut speaker), (sink, mut listener)) = (connected(), connected());
+            speaker.write_all(&vec![1; 50_000]).unwrap();
+            assert_eq!(send(&speaker, b"!", SendFlags::OOB).unwrap(), 1);
+            speaker.write_all(&[2; 1_000]).unwrap();
+            drop(speaker);
+            let mut kit = Kit::new(pipes);
+            // That it was the last is all that is told of a source that is looked at.
+            let mut way = Way { bulk: gathering(), source: Source::Closing, ..Way::of_a_stranger() };
+            while !way.is_over() {
+                way.is_readable = true;
+                way.run(&source, &sink, &mut kit, Terms::default());
+            }
+            let mut heard = Vec::new();
+            listener.read_to_end(&mut heard).unwrap();
+            assert_eq!(heard.len(), 51_000, "with {pipes} pipes");
+        }
+    }
+
     #[test]
     fn whoever_takes_nothing_keeps_no_pipe_that_others_need() {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let pair = || {
-            let one = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-            let (other, _) = listener.accept().unwrap();
-            other.set_nonblocking(true).unwrap();
-            (OwnedFd::from(other), one)
-        };
-        let ((source, mut speaker), (sink, mut listener)) = (pair(), pair());
+        let ((source, mut speaker), (sink, mut listener)) = (connected(), connected());
         let mut kit = Kit::new(1);
         let mut way = Way { bulk: gathering(), ..Way::of_a_stranger() };
         let speaking = std::thread::spawn(move || {

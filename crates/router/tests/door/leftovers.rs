@@ -54,11 +54,11 @@ fn a_wait_is_no_silence() {
     let door = bench.door("ssh", program(|mut stream| _ = stream.read(&mut [0])));
     bench.plane.set("ssh", |subject| {
         (subject.is_awake, subject.wakes) = (false, false);
-        subject.connection_idle = Some(Duration::from_secs(10));
+        subject.connection_idle = Some(Duration::from_secs(18));
     });
     let stream = call(&door);
     until("it waits", || bench.router.door(&id("ssh")).waiting(), |waiting| *waiting == 1);
-    pass(&bench, Duration::from_secs(12));
+    pass(&bench, Duration::from_secs(22));
     bench.plane.set("ssh", |subject| subject.wakes = true);
     // The proof of the worker is not yet its visitor.
     until("it was let through", || bench.router.door(&id("ssh")).counts().connections, |let_in| *let_in == 1);
@@ -66,7 +66,7 @@ fn a_wait_is_no_silence() {
     pass(&bench, Duration::from_secs(6));
     pass(&bench, Duration::from_secs(2));
     assert_eq!(bench.plane.edges("ssh"), [(1, EdgeCause::Came)], "it listens");
-    pass(&bench, Duration::from_secs(11));
+    pass(&bench, Duration::from_secs(19));
     let is_silent = |edges: &Vec<(u64, EdgeCause)>| edges.contains(&(0, EdgeCause::FellSilent));
     until("it is silent after all", || bench.plane.edges("ssh"), is_silent);
     drop(stream);
