@@ -2,7 +2,8 @@
 //!
 //! Each has one thread and the same core, one after the other; clients and backends have another core. A round
 //! measures all of them, in an order that moves on with each round and turns about when it has come around, so that
-//! whatever else the machine does meets everybody alike, and nobody always comes after the same one. Drowse is `drowse up` with SQLite, and counts activity meanwhile.
+//! whatever else the machine does meets everybody alike, and nobody always comes after the same one. Drowse is
+//! `drowse up` with SQLite, and counts activity meanwhile.
 //!
 //! Run by `cargo xtask bench router [--rounds N]`; prints a JSON object per row.
 
