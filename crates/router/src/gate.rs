@@ -407,6 +407,10 @@ impl<W> Gate<W> {
             (State::Closing { again, .. }, false, Err(Refused::Unavailable { .. })) => {
                 // The worker stays held: awake for too long, never asleep too soon.
                 *again = again.later(now);
+                if self.count() > 0 {
+                    // For whoever came meanwhile it need not be told any more.
+                    self.ask(false);
+                }
                 Decided::default()
             }
             (State::Closing { failed, .. }, false, _) => {

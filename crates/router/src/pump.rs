@@ -262,17 +262,24 @@ impl Pump {
         let Some(conn) = self.conns.get_mut(slot) else { return };
         let (turn, call) = (conn.turn, conn.call);
         let token = |side, mark| EventData::new_u64(Token::Conn(slot, side, mark).pack());
+        let mut is_heard = true;
         let wanted = conn.client_watch.next(conn.down.is_full, conn.up.gathers());
         if conn.client_watch != wanted {
-            set_watch(&self.epoll, &conn.client, token(Side::Client, turn), conn.client_watch, wanted);
+            let token = token(Side::Client, turn);
+            is_heard &= set_watch(&self.epoll, &conn.client, token, conn.client_watch, wanted);
             conn.client_watch = wanted;
         }
         if let Some(worker) = &conn.worker {
             let wanted = conn.worker_watch.next(conn.up.is_full, conn.down.gathers());
             if conn.worker_watch != wanted {
-                set_watch(&self.epoll, worker, token(Side::Worker, call), conn.worker_watch, wanted);
+                is_heard &=
+                    set_watch(&self.epoll, worker, token(Side::Worker, call), conn.worker_watch, wanted);
                 conn.worker_watch = wanted;
             }
+        }
+        if !is_heard {
+            // For want of memory. Nobody would ever hear of it, and it would hold the worker for ever.
+            self.end(slot);
         }
     }
 
@@ -469,11 +476,12 @@ pub(crate) fn keepalive(socket: &impl AsFd) {
     let _ = sockopt::set_tcp_keepcnt(socket, 4);
 }
 
-fn set_watch(epoll: &OwnedFd, socket: &OwnedFd, token: EventData, has: Watch, wanted: Watch) {
-    // It can fail only for want of memory; the sweep finds whoever is never heard of.
-    let _ = if has == Watch::Nothing {
+/// False: it is not watched.
+fn set_watch(epoll: &OwnedFd, socket: &OwnedFd, token: EventData, has: Watch, wanted: Watch) -> bool {
+    let set = if has == Watch::Nothing {
         epoll::add(epoll, socket, token, wanted.flags())
     } else {
         epoll::modify(epoll, socket, token, wanted.flags())
     };
+    set.is_ok()
 }

@@ -454,6 +454,8 @@ impl Inside {
             };
             door.is_listed.store(false, Ordering::Release);
             if is_empty {
+                // Their last word is told with their leaving; whoever comes next sets a mark of their own.
+                door.tally.take_mark();
                 door.poke();
             } else if door.tally.take_mark() {
                 self.control.saw_bytes(&door.worker);

@@ -314,6 +314,32 @@ fn a_worker_that_hangs_up_without_a_word_before_it_has_ever_answered_is_called_a
 }
 
 #[test]
+fn whoever_has_said_everything_is_heard_by_the_next_call_too() {
+    static CALLS: AtomicUsize = AtomicUsize::new(0);
+    let bench = Bench::new();
+    // It hangs up over what it has not read, so that is a reset.
+    let target = program(|mut stream| {
+        if CALLS.fetch_add(1, Ordering::SeqCst) < 3 {
+            let mut some = [0; 1];
+            let _ = stream.set_read_timeout(Some(Duration::from_millis(20)));
+            let _ = stream.read(&mut some);
+            return;
+        }
+        let mut heard = Vec::new();
+        stream.read_to_end(&mut heard).unwrap();
+        stream.write_all(&heard).unwrap();
+    });
+    let door = bench.door("late", target);
+    let mut stream = call(&door);
+    stream.write_all(b"all that is to be said").unwrap();
+    stream.shutdown(Shutdown::Write).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert_eq!(answer, "all that is to be said");
+    assert_eq!(CALLS.load(Ordering::SeqCst), 4);
+}
+
+#[test]
 fn a_worker_that_has_answered_once_may_hang_up() {
     static CALLS: AtomicUsize = AtomicUsize::new(0);
     let bench = Bench::new();

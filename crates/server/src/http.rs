@@ -52,7 +52,7 @@ use crate::auth::{Chance, Rate, Secret};
 use crate::fleet::{ControlError, Fleet};
 use places::Places;
 
-pub use metrics::reference as metrics_reference;
+pub use metrics::{AllDoors, DoorCounts, reference as metrics_reference};
 pub use openapi::document;
 pub use serve::serve;
 pub use wake::SharedPorts;
@@ -106,6 +106,8 @@ pub struct ApiParts {
     pub chance: Chance,
     /// A folder of ours for a backup on its way out.
     pub scratch: PathBuf,
+    /// What went through the front door.
+    pub doors: AllDoors,
     /// How much anybody may ask for.
     pub limits: Limits,
 }
@@ -119,6 +121,7 @@ struct Inner {
     fleet: Fleet,
     chance: Chance,
     scratch: PathBuf,
+    doors: AllDoors,
     limits: Limits,
     rate: Rate,
     /// The event streams of each token.
@@ -129,10 +132,10 @@ struct Inner {
 
 impl ApiState {
     pub fn new(parts: ApiParts) -> Self {
-        let ApiParts { fleet, chance, scratch, limits } = parts;
+        let ApiParts { fleet, chance, scratch, doors, limits } = parts;
         let rate = Rate::new(limits.requests_per_second, limits.burst);
         let (streams, closing) = (Places::default(), CancellationToken::new());
-        Self(Arc::new(Inner { fleet, chance, scratch, limits, rate, streams, closing }))
+        Self(Arc::new(Inner { fleet, chance, scratch, doors, limits, rate, streams, closing }))
     }
 
     pub fn fleet(&self) -> &Fleet {

@@ -8,8 +8,9 @@
 //! ```
 //!
 //! `unit` is one of `seconds`, `per_second`, `percent`, `times` and `count`; `at_most` and `at_least` are the
-//! aim, in the same unit. With a `spread`, `[low, high]`, the aim is to be no worse than that as far as can be told: a
-//! value beyond it whose spread is not is shown as `even`.
+//! aim, in the same unit. With a `spread`, `[low, high]`, it is shown whether the value can be told from its aim at all:
+//! one that meets it is `met, even` if it cannot. One that does not is `even` then if the row says `or_even`, which is for
+//! aims of being no worse than somebody else.
 
 use std::fmt::Write as _;
 
@@ -32,6 +33,7 @@ pub(super) struct Row {
     unit: Unit,
     aim: Option<Aim>,
     spread: Option<(f64, f64)>,
+    or_even: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -80,14 +82,14 @@ impl Aim {
         }
     }
 
-    fn verdict(self, value: f64, spread: Option<(f64, f64)>) -> &'static str {
-        let may_be = |(low, high): (f64, f64)| self.is_met(low) || self.is_met(high);
-        if self.is_met(value) {
-            "met"
-        } else if spread.is_some_and(may_be) {
-            "even"
-        } else {
-            "**missed**"
+    fn verdict(self, value: f64, spread: Option<(f64, f64)>, or_even: bool) -> &'static str {
+        // Values like this one would be found on both sides of it.
+        let is_even = spread.is_some_and(|(low, high)| self.is_met(low) != self.is_met(high));
+        match (self.is_met(value), is_even) {
+            (true, false) => "met",
+            (true, true) => "met, even",
+            (false, true) if or_even => "even",
+            (false, _) => "**missed**",
         }
     }
 }
@@ -124,6 +126,7 @@ fn row(said: &Value) -> anyhow::Result<Row> {
         unit: Unit::parse(said["unit"].as_str().context("no `unit`")?)?,
         aim,
         spread: bound(0).zip(bound(1)),
+        or_even: said["or_even"].as_bool().unwrap_or(false),
     })
 }
 
@@ -135,13 +138,13 @@ pub(super) fn tables(printed: &Printed) -> String {
     }
     for (group, rows) in &printed.groups {
         let _ = write!(text, "\n| {group} | measured | aim | |\n| --- | ---: | ---: | --- |\n");
-        for Row { name, value, unit, aim, spread } in rows {
+        for Row { name, value, unit, aim, spread, or_even } in rows {
             let wanted = match aim {
                 Some(Aim::AtMost(most)) => format!("≤ {}", unit.show(*most)),
                 Some(Aim::AtLeast(least)) => format!("≥ {}", unit.show(*least)),
                 None => String::new(),
             };
-            let verdict = aim.map_or("", |aim| aim.verdict(*value, *spread));
+            let verdict = aim.map_or("", |aim| aim.verdict(*value, *spread, *or_even));
             let _ = writeln!(text, "| {name} | {} | {wanted} | {verdict} |", unit.show(*value));
         }
     }
@@ -181,14 +184,17 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_told_from_its_aim_is_neither_met_nor_missed() {
+    fn what_cannot_be_told_from_its_aim_is_even() {
         let (most, least) = (Aim::AtMost(1.0), Aim::AtLeast(1.0));
-        assert_eq!(most.verdict(1.01, Some((0.98, 1.04))), "even");
-        assert_eq!(most.verdict(0.99, Some((0.98, 1.04))), "met");
-        assert_eq!(most.verdict(1.03, Some((1.01, 1.04))), "**missed**");
-        assert_eq!(most.verdict(1.01, None), "**missed**", "an aim without a spread is strict");
-        assert_eq!(least.verdict(0.99, Some((0.97, 1.0))), "even");
-        assert_eq!(least.verdict(0.98, Some((0.97, 0.99))), "**missed**");
+        assert_eq!(most.verdict(0.99, Some((0.97, 1.0)), true), "met");
+        assert_eq!(most.verdict(0.99, Some((0.98, 1.04)), true), "met, even");
+        assert_eq!(most.verdict(0.99, Some((0.98, 1.04)), false), "met, even");
+        assert_eq!(most.verdict(1.01, Some((0.98, 1.04)), true), "even");
+        assert_eq!(most.verdict(1.01, Some((0.98, 1.04)), false), "**missed**");
+        assert_eq!(most.verdict(1.03, Some((1.01, 1.04)), true), "**missed**");
+        assert_eq!(most.verdict(1.01, None, true), "**missed**", "nobody knows how sure that is");
+        assert_eq!(least.verdict(0.99, Some((0.97, 1.0)), true), "even");
+        assert_eq!(least.verdict(0.98, Some((0.97, 0.99)), true), "**missed**");
     }
 
     #[test]

@@ -16,9 +16,8 @@ const LASTS: u64 = 1;
 /// How long a stream does: it takes a while to come up to speed.
 const STREAM_LASTS: u64 = 3;
 
-/// A stream is sent in one round of so many: the ratios of streams are far apart, and systemd-socket-proxyd does not survive
-/// many more.
-const STREAM_EVERY: usize = 4;
+/// What takes long, or is only shown, is done in one round of so many.
+const SOME_ROUNDS: usize = 4;
 
 const GIB: f64 = 1_073_741_824.0;
 
@@ -29,8 +28,10 @@ pub(crate) struct Run {
     pub(crate) cpu: f64,
     /// How many in a second.
     pub(crate) rate: f64,
-    /// In seconds; none of bulk.
+    /// In seconds; none of a stream.
     pub(crate) p99: Option<f64>,
+    /// Of a stream, that arrived.
+    pub(crate) bytes: f64,
 }
 
 /// What is done.
@@ -38,25 +39,42 @@ pub(crate) struct Run {
 pub(crate) enum Kind {
     /// Small requests on connections that stay.
     Requests,
+    /// The same by so few clients that nobody has enough to do.
+    Few,
     /// A connection for each request.
     Connections,
-    /// As many bytes as possible, in one connection.
-    Bulk,
+    /// As many bytes as possible to the server, in one connection.
+    Upload,
+    /// And from it.
+    Download,
 }
 
 impl Kind {
-    pub(crate) const ALL: [Self; 3] = [Self::Requests, Self::Connections, Self::Bulk];
+    pub(crate) const ALL: [Self; 5] =
+        [Self::Requests, Self::Few, Self::Connections, Self::Upload, Self::Download];
 
     /// Whether it is done in this round.
     pub(crate) fn is_in(self, round: usize) -> bool {
-        self != Self::Bulk || round.is_multiple_of(STREAM_EVERY)
+        match self {
+            Self::Requests | Self::Connections => true,
+            Self::Upload => round.is_multiple_of(SOME_ROUNDS),
+            Self::Download => round % SOME_ROUNDS == 1,
+            Self::Few => round % SOME_ROUNDS == 2,
+        }
+    }
+
+    /// Whether it is a stream, which is not made of requests.
+    pub(crate) fn is_stream(self) -> bool {
+        matches!(self, Self::Upload | Self::Download)
     }
 
     pub(crate) fn run(self, proxy: &Proxy) -> Run {
         match self {
             Self::Requests => web(proxy, &["-c", "64"]),
+            Self::Few => web(proxy, &["-c", "4"]),
             Self::Connections => web(proxy, &["-c", "32", "-H", "Connection: close"]),
-            Self::Bulk => bulk(proxy),
+            Self::Upload => bulk(proxy, &[]),
+            Self::Download => bulk(proxy, &["-R"]),
         }
     }
 }
@@ -79,7 +97,7 @@ fn web(proxy: &Proxy, how: &[&str]) -> Run {
     let cpu = before.since().as_secs_f64();
     let answered = parse_wrk(&said).unwrap_or_else(|| panic!("{}: not what wrk says:\n{said}", proxy.name));
     assert!(answered.is_clean, "{}: not all went well:\n{said}", proxy.name);
-    Run { cpu: cpu / answered.requests, rate: answered.rate, p99: Some(answered.p99) }
+    Run { cpu: cpu / answered.requests, rate: answered.rate, p99: Some(answered.p99), bytes: 0.0 }
 }
 
 struct Answered {
@@ -120,9 +138,9 @@ fn parse_time(text: &str) -> Option<f64> {
 /// it for a moment.
 const ATTEMPTS: usize = 5;
 
-fn bulk(proxy: &Proxy) -> Run {
+fn bulk(proxy: &Proxy, how: &[&str]) -> Run {
     let attempts = (0..ATTEMPTS).find_map(|_| {
-        let run = one_stream(proxy);
+        let run = one_stream(proxy, how);
         if run.is_none() {
             crate::up::pause(Duration::from_millis(500));
         }
@@ -131,11 +149,11 @@ fn bulk(proxy: &Proxy) -> Run {
     attempts.unwrap_or_else(|| panic!("{}: iperf3 does not come through", proxy.name))
 }
 
-fn one_stream(proxy: &Proxy) -> Option<Run> {
+fn one_stream(proxy: &Proxy, how: &[&str]) -> Option<Run> {
     let SocketAddr::V4(door) = proxy.bulk else { panic!("the loopback is IPv4 here") };
     let (host, port, lasts) = (door.ip().to_string(), door.port().to_string(), STREAM_LASTS.to_string());
     let before = Spent::by(&proxy.pids);
-    let said = client("iperf3", &["-c", &host, "-p", &port, "-t", &lasts, "-J"]);
+    let said = client("iperf3", &[&["-c", &host, "-p", &port, "-t", &lasts, "-J"], how].concat());
     // The last bytes are on their way when the client is done.
     crate::up::pause(Duration::from_millis(50));
     let cpu = before.since().as_secs_f64();
@@ -146,5 +164,5 @@ fn one_stream(proxy: &Proxy) -> Option<Run> {
         eprintln!("{}: {}", proxy.name, said["error"]);
         return None;
     };
-    Some(Run { cpu: cpu / (bytes / GIB), rate: bytes / GIB / seconds, p99: None })
+    Some(Run { cpu: cpu / (bytes / GIB), rate: bytes / GIB / seconds, p99: None, bytes })
 }

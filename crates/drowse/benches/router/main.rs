@@ -39,24 +39,32 @@ fn main() {
     assert!(cores >= 2, "a core for the proxies and another for everybody else are needed");
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
     let backends = Backends::start(folder.path(), [free_address(), free_address()]);
+    let [socket_proxyd, socket_proxyd_of_downloads] = Proxy::socket_proxyds(&backends, folder.path());
     let proxies = [
         Proxy::drowse(&backends),
         Proxy::haproxy(&backends, folder.path()),
         Proxy::nginx(&backends, folder.path()),
-        Proxy::socket_proxyd(&backends, folder.path()),
+        socket_proxyd,
         Proxy::nginx_that_cuts(&backends, folder.path()),
+        Proxy::haproxy_that_splices(&backends, folder.path()),
+        socket_proxyd_of_downloads,
     ];
     note(&format!(
-        "Medians of {rounds} rounds of a second each, and of bulk in every fourth, for three. Proxies have one thread on a core of their own, clients and backends share \
-         another. haproxy has buffers of 64 KiB, and nginx for bulk. Answers have a body of 1 KiB; \
-         64 clients keep their connections, or 32 make one for each request; bulk is one stream of iperf3. \
-         nginx is told to pass on an end and go on listening (`proxy_half_close`), as the others do; how it does \
-         without, when it hangs up on whoever still speaks, stands beside it and is no aim. Throughput and p99 are to be \
-         no worse than the best's: `even` is a ratio on the wrong side of 1 whose 95 % range has 1 in it, so that the two \
-         cannot be told apart; the processor time has to be less whatever its range."
+        "{rounds} rounds of a second each; streams, for three seconds, and requests by few in every fourth. Proxies have one \
+         thread on a core of their own, clients and backends share another. haproxy has buffers of 64 KiB, or splices, and \
+         nginx has 64 KiB for streams. Answers have a body of 1 KiB; 64 clients keep their connections, or 4, or 32 make one \
+         for each request; a stream is one of iperf3. nginx is told to pass on an end and go on listening \
+         (`proxy_half_close`), as the others do; how it does without, when it hangs up on whoever still speaks, stands \
+         beside it and is no aim."
     ));
+    note(
+        "\nFigures of each are medians. A comparison is the median of the ratios of each round, in which all met the same \
+         machine, with the range in which it would be found in 95 of 100 runs, and behind it the ratio of the two medians. \
+         Where that range has 1 in it, the two cannot be told apart: `even`. Processor time has to be less all the same; \
+         throughput and p99 have to be no worse.",
+    );
     let runs = measure(&proxies, rounds);
-    assert!(proxies[0].has_counted(), "Drowse did not count while it was measured");
+    proxies[0].has_counted(runs.streamed_by(0));
     for kind in Kind::ALL {
         show(kind, &proxies, &runs);
     }
@@ -78,6 +86,12 @@ impl Runs {
         runs.sort_by_key(|(_, _, round, _)| *round);
         runs.into_iter().map(|(.., run)| *run).collect()
     }
+
+    /// How many bytes went through one of them in streams.
+    fn streamed_by(&self, proxy: usize) -> f64 {
+        let streams = self.0.iter().filter(|(kind, by, ..)| kind.is_stream() && *by == proxy);
+        streams.map(|(.., run)| run.bytes).sum()
+    }
 }
 
 fn measure(proxies: &[Proxy], rounds: usize) -> Runs {
@@ -85,10 +99,13 @@ fn measure(proxies: &[Proxy], rounds: usize) -> Runs {
     for round in 0..rounds {
         for kind in Kind::ALL.into_iter().filter(|kind| kind.is_in(round)) {
             for turn in 0..proxies.len() {
-                // Not with each round, or those in which there is bulk would all go the same way.
+                // Not with each round, or those in which there is a stream would all go the same way.
                 let is_forward = (round / proxies.len()).is_multiple_of(2);
                 let turn = if is_forward { turn } else { proxies.len() - 1 - turn };
                 let proxy = (round + turn) % proxies.len();
+                if !proxies[proxy].kinds.contains(&kind) {
+                    continue;
+                }
                 let run = kind.run(&proxies[proxy]);
                 eprintln!("round {}: {kind:?}, {}: {run:?}", round + 1, proxies[proxy].name);
                 runs.push((kind, proxy, round, run));
@@ -104,41 +121,44 @@ type Figure = fn(&Run) -> f64;
 fn show(kind: Kind, proxies: &[Proxy], runs: &Runs) {
     let (group, rate) = match kind {
         Kind::Requests => ("a request, keep-alive", "requests"),
+        Kind::Few => ("a request, by four clients", "requests"),
         Kind::Connections => ("a connection with one request", "connections"),
-        Kind::Bulk => ("a GiB", "GiB"),
+        Kind::Upload => ("a GiB to the worker", "GiB"),
+        Kind::Download => ("a GiB from the worker", "GiB"),
     };
     let report = Report::group(group);
+    let taking_part: Vec<usize> =
+        (0..proxies.len()).filter(|proxy| proxies[*proxy].kinds.contains(&kind)).collect();
     let figure = |name: &str, unit: Unit, better: Better, strict: Strict, figure: Figure| {
-        let all: Vec<Vec<f64>> =
-            (0..proxies.len()).map(|proxy| runs.of(kind, proxy).iter().map(figure).collect()).collect();
-        for (proxy, values) in proxies.iter().zip(&all) {
-            report.row(&format!("{name}: {}", proxy.name), median(values), unit, None);
+        let values = |proxy: &usize| -> Vec<f64> { runs.of(kind, *proxy).iter().map(figure).collect() };
+        for proxy in &taking_part {
+            report.row(&format!("{name}: {}", proxies[*proxy].name), median(&values(proxy)), unit, None);
         }
+        let own = values(&0);
         let (peers, cuts): (Vec<usize>, Vec<usize>) =
-            (1..proxies.len()).partition(|peer| proxies[*peer].name != CUTS);
+            taking_part[1..].iter().partition(|peer| proxies[**peer].name != CUTS);
         for (whom, peers, has_aim) in [("the best of them, ", peers, true), ("", cuts, false)] {
-            let Against { ratio, spread: (low, high), best } = against_best(&all, &peers, better);
-            let aim = match (strict, better) {
-                (Strict::Yes, Better::Less) => Aim::AtMost(1.0),
-                (Strict::Yes, Better::More) => Aim::AtLeast(1.0),
-                (Strict::No, _) => {
-                    Aim::NoWorse { is_less_better: better == Better::Less, spread: (low, high) }
-                }
-            };
-            let name =
-                format!("{name}: drowse against {whom}{} (95 %: {low:.2} to {high:.2})", proxies[best].name);
+            let all = peers.iter().map(|peer| (proxies[*peer].name, values(peer)));
+            let Some((best, against)) = against_best(&own, all, better) else { continue };
+            let Against { ratio, spread: (low, high), of_medians } = against;
+            let is_less_better = better == Better::Less;
+            let aim = Aim::One { is_less_better, spread: (low, high), or_even: strict == Strict::No };
+            let name = format!(
+                "{name}: drowse against {whom}{best} (95 %: {low:.2} to {high:.2}; of the medians {of_medians:.2})"
+            );
+            let has_aim = has_aim && kind != Kind::Few;
             report.row(&name, ratio, Unit::Times, has_aim.then_some(aim));
         }
     };
     figure("processor time of the proxy", Unit::Seconds, Better::Less, Strict::Yes, |run| run.cpu);
     figure(rate, Unit::PerSecond, Better::More, Strict::No, |run| run.rate);
-    if kind != Kind::Bulk {
+    if !kind.is_stream() {
         figure("p99", Unit::Seconds, Better::Less, Strict::No, |run| run.p99.unwrap_or(f64::NAN));
     }
 }
 
 /// Whether an aim has to be met to the letter, or nobody may be better as far as can be told.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Strict {
     Yes,
     No,
@@ -150,24 +170,31 @@ enum Better {
     More,
 }
 
-/// How the first does against one of the others.
+/// How one does against another.
 #[derive(Clone, Copy)]
 struct Against {
-    /// The median of the ratios of each round, in which all met the same machine.
+    /// The median of the ratios of each round, in which both met the same machine.
     ratio: f64,
     /// Where that median would be found in 95 of 100 runs like this one.
     spread: (f64, f64),
-    /// Which one of them.
-    best: usize,
+    /// The ratio of the two medians.
+    of_medians: f64,
+}
+
+impl Against {
+    fn new(own: &[f64], theirs: &[f64]) -> Self {
+        let mut ratios: Vec<f64> = own.iter().zip(theirs).map(|(own, theirs)| own / theirs).collect();
+        ratios.sort_by(f64::total_cmp);
+        Self { ratio: median(&ratios), spread: spread(&ratios), of_medians: median(own) / median(theirs) }
+    }
 }
 
 /// Against the one of its peers that does best.
-fn against_best(all: &[Vec<f64>], peers: &[usize], better: Better) -> Against {
-    let against = |peer: &usize| {
-        let mut ratios: Vec<f64> = all[0].iter().zip(&all[*peer]).map(|(own, theirs)| own / theirs).collect();
-        ratios.sort_by(f64::total_cmp);
-        Against { ratio: median(&ratios), spread: spread(&ratios), best: *peer }
-    };
+fn against_best(
+    own: &[f64],
+    peers: impl Iterator<Item = (&'static str, Vec<f64>)>,
+    better: Better,
+) -> Option<(&'static str, Against)> {
     // One that is better beyond doubt comes before one that only seems to be.
     let is_beyond_doubt = |to: &Against| match better {
         Better::Less => to.spread.0 > 1.0,
@@ -180,7 +207,9 @@ fn against_best(all: &[Vec<f64>], peers: &[usize], better: Better) -> Against {
         };
         is_beyond_doubt(one).cmp(&is_beyond_doubt(other)).then(by_ratio)
     };
-    peers.iter().map(against).max_by(worse).expect("there are peers")
+    peers
+        .map(|(name, theirs)| (name, Against::new(own, &theirs)))
+        .max_by(|(_, one), (_, other)| worse(one, other))
 }
 
 /// The bounds of a median by the order of what it is of: whether each is above or below is the toss of a coin.

@@ -306,6 +306,16 @@ fn a_release_that_cannot_be_told_is_tried_again_and_forgotten_when_somebody_come
 }
 
 #[test]
+fn whoever_comes_while_a_release_is_told_does_not_wait_until_it_can_be() {
+    let mut gate = open();
+    gate.leave(gate.round(), EdgeCause::Left, at(0));
+    assert_eq!(step(&mut gate, 100), Step::Tell { count: 0, cause: EdgeCause::Left });
+    assert!(matches!(gate.arrive(visitor(2), at(101)), Arrival::Wait { is_news: false, .. }));
+    gate.told(EdgeCause::Left, Err(unavailable()), at(102));
+    assert_eq!(step(&mut gate, 102), Step::Tell { count: 1, cause: EdgeCause::Came });
+}
+
+#[test]
 fn sleep_that_was_forced_cuts_those_inside_and_they_do_not_wake_it_again() {
     let mut gate = open();
     let old = gate.round();

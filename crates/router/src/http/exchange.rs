@@ -178,6 +178,7 @@ async fn serve(caller: Arc<Caller>, mut visit: Visit, parts: request::Parts, bod
     visit.door.has_answered();
     visit.moved(0, 1);
     let (mut head, body) = response.into_parts();
+    head::drop_words_of_ours(&mut head.headers);
     if head.status == StatusCode::SWITCHING_PROTOCOLS {
         let Some(client) = client else { return drop(tell.send(Err(Failed::HungUp))) };
         let worker = hyper::upgrade::on(Response::from_parts(head.clone(), body));

@@ -13,10 +13,9 @@ pub(super) const WAKE_TOKEN: HeaderName = HeaderName::from_static("drowse-wake-t
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
-const FORWARDED_PORT: HeaderName = HeaderName::from_static("x-forwarded-port");
-const REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
 const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
 const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
+const HTTP2_SETTINGS: HeaderName = HeaderName::from_static("http2-settings");
 
 /// A request that is for nobody.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -53,10 +52,14 @@ pub(super) fn host(head: &request::Parts) -> Result<Option<HostName>, NotForUs> 
     HostName::of_authority(text).map(Some).map_err(|_| NotForUs::Name)
 }
 
-/// What it wants to speak from now on, if not HTTP.
+/// What it wants to speak from now on, if not HTTP. Another version of HTTP is none: nobody would read what is asked then.
 pub(super) fn upgrade(headers: &HeaderMap) -> Option<HeaderValue> {
     let asks = listed(headers).any(|name| name.eq_ignore_ascii_case("upgrade"));
-    headers.get(header::UPGRADE).filter(|_| asks).cloned()
+    let protocol = headers.get(header::UPGRADE).filter(|_| asks)?;
+    let mut words =
+        protocol.to_str().ok()?.split(',').map(|word| word.split('/').next().unwrap_or_default().trim());
+    let is_http = words.any(|word| word.eq_ignore_ascii_case("h2c") || word.eq_ignore_ascii_case("http"));
+    (!is_http).then(|| protocol.clone())
 }
 
 fn listed(headers: &HeaderMap) -> impl Iterator<Item = &str> {
@@ -89,7 +92,17 @@ pub(super) fn strip(headers: &mut HeaderMap) {
         header::PROXY_AUTHORIZATION,
         KEEP_ALIVE,
         PROXY_CONNECTION,
+        HTTP2_SETTINGS,
     ] {
+        headers.remove(name);
+    }
+}
+
+/// What Drowse says of itself in an answer is for nobody else to say.
+pub(super) fn drop_words_of_ours(headers: &mut HeaderMap) {
+    let said: Vec<HeaderName> =
+        headers.keys().filter(|name| name.as_str().starts_with("drowse-")).cloned().collect();
+    for name in said {
         headers.remove(name);
     }
 }
@@ -123,13 +136,18 @@ pub(super) fn pass_on(
     tell_of(&mut head.headers, from, is_trusted);
 }
 
+/// Whether workers ask for a client by this name; many take an underscore for a hyphen.
+fn tells_of_a_client(name: &HeaderName) -> bool {
+    let name = name.as_str().replace('_', "-");
+    name.starts_with("x-forwarded-") || ["forwarded", "x-real-ip"].contains(&name.as_str())
+}
+
 /// Says where the client is and what it asked for, for a worker that cannot see it.
 fn tell_of(headers: &mut HeaderMap, from: IpAddr, is_trusted: bool) {
     if !is_trusted {
-        // Whoever speaks for itself could say anything. These are the names by which workers ask.
-        for name in
-            [FORWARDED_FOR, FORWARDED_PROTO, FORWARDED_HOST, FORWARDED_PORT, REAL_IP, header::FORWARDED]
-        {
+        // Whoever speaks for itself could say anything.
+        let said: Vec<HeaderName> = headers.keys().filter(|name| tells_of_a_client(name)).cloned().collect();
+        for name in said {
             headers.remove(name);
         }
     }
@@ -233,10 +251,36 @@ mod tests {
     }
 
     #[test]
+    fn a_client_does_not_say_who_it_is_however_it_is_written() {
+        let said = ["x-forwarded-for", "X_Forwarded_For", "x_real-ip", "forwarded", "x-forwarded-ssl"];
+        let mut headers: Vec<(&str, &str)> = said.iter().map(|name| (*name, "192.0.2.7")).collect();
+        headers.extend([("host", "web"), ("x-forwarder", "kept")]);
+        let mut head = head("/", &headers);
+        pass_on(&mut head, [10, 0, 0, 1].into(), false, None);
+        assert!(head.headers.values().all(|value| value != "192.0.2.7"), "{:?}", head.headers);
+        assert_eq!(head.headers["x-forwarded-for"], "10.0.0.1");
+        assert_eq!(head.headers["x-forwarder"], "kept");
+    }
+
+    #[test]
+    fn a_worker_does_not_speak_as_drowse() {
+        let mut headers =
+            head("/", &[("drowse-state", "asleep"), ("drowse-cold-start-ms", "1"), ("server", "x")]).headers;
+        drop_words_of_ours(&mut headers);
+        assert_eq!(headers.keys().map(HeaderName::as_str).collect::<Vec<_>>(), ["server"]);
+    }
+
+    #[test]
     fn an_upgrade_is_asked_for_in_two_places() {
         let asks = |headers: &[(&str, &str)]| upgrade(&head("/", headers).headers);
         assert!(asks(&[("connection", "Keep-Alive, Upgrade"), ("upgrade", "websocket")]).is_some());
         assert!(asks(&[("upgrade", "websocket")]).is_none());
         assert!(asks(&[("connection", "upgrade")]).is_none());
+        for http in ["h2c", "H2C, websocket", "HTTP/2.0"] {
+            assert!(
+                asks(&[("connection", "upgrade"), ("upgrade", http)]).is_none(),
+                "{http} would be read by nobody"
+            );
+        }
     }
 }

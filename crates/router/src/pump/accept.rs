@@ -61,9 +61,11 @@ impl Pump {
         let token = EventData::new_u64(Token::Port(port.id).pack());
         // One pump is enough for one connection.
         let flags = EventFlags::IN | EventFlags::EXCLUSIVE;
-        if epoll::add(&self.epoll, &socket, token, flags).is_ok() {
-            self.ports.insert(port.id, (port, socket));
+        if epoll::add(&self.epoll, &socket, token, flags).is_err() {
+            // For want of memory: it is tried again.
+            self.resting.push(port.id);
         }
+        self.ports.insert(port.id, (port, socket));
     }
 
     /// Lets go of a port.

@@ -194,9 +194,7 @@ impl Conn {
     /// Moves what can be moved, both ways.
     pub(super) fn run(&mut self, kit: &mut Kit, now: Timestamp) -> Went {
         let Some(worker) = &self.worker else { return Went::On };
-        // Whoever has half-closed has said everything: a worker that then closes has perhaps heard it all.
-        let may_call_again =
-            self.sent.is_some() && !self.up.has_heard_end() && now < self.lane.door.replay_until();
+        let may_call_again = self.sent.is_some() && now < self.lane.door.replay_until();
         let terms = Terms { sent: self.sent.as_mut(), is_last: self.down.is_over(), holds_end: false };
         let up = self.up.run(&self.client, worker, kit, terms);
         let terms = Terms { sent: None, is_last: self.up.is_over(), holds_end: may_call_again };
@@ -266,7 +264,9 @@ impl Conn {
             let worker = self.worker.as_ref();
             worker.is_some_and(|worker| matches!(sockopt::socket_error(worker), Ok(Err(_))))
         };
-        sent.is_empty() || (self.said_again < SAID_AGAIN_AT_MOST && (was_reset || is_reset()))
+        // Whoever has said nothing, and nothing more to say, may have been answered with an end.
+        let said_nothing = sent.is_empty() && !self.up.has_heard_end();
+        said_nothing || (self.said_again < SAID_AGAIN_AT_MOST && (was_reset || is_reset()))
     }
 
     /// Lets go of the worker's socket. What the kernel has told of it in this very round is no news of the next one.

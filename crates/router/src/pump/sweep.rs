@@ -30,7 +30,9 @@ impl Pump {
         for id in std::mem::take(&mut self.resting) {
             if let Some((_, socket)) = self.ports.get(&id) {
                 let token = EventData::new_u64(Token::Port(id).pack());
-                let _ = epoll::add(&self.epoll, socket, token, EventFlags::IN | EventFlags::EXCLUSIVE);
+                if epoll::add(&self.epoll, socket, token, EventFlags::IN | EventFlags::EXCLUSIVE).is_err() {
+                    self.resting.push(id);
+                }
             }
         }
     }

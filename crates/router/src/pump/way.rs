@@ -1,7 +1,7 @@
 //! One direction of a connection: what comes out of one socket goes into the other, to the end.
 //!
 //! Small transfers are read into a buffer that all connections of a pump share and written at once; only what the
-//! other side does not take is kept. Where the buffer is filled again and again it is bulk, and bulk goes through
+//! other side does not take is kept, or left in its socket where much is kept already. Where the buffer is filled again and again it is bulk, and bulk goes through
 //! a pipe without being looked at. Of what carries very much the source is not even watched: see `bulk` and `gather`.
 //!
 //! The sockets tell of changes once (edge-triggered), so whatever is not known to be exhausted has to be tried.
@@ -18,10 +18,8 @@ use super::sent::Sent;
 /// How much is read at once.
 pub(super) const BUFFER: usize = 64 << 10;
 
-/// How much is read at once while much is held for those who are slow.
-const BUFFER_WHEN_FULL: usize = 4 << 10;
-
-/// When so much is held by one pump, less is read at once: with ten thousand slow readers memory stays bounded.
+/// When so much is held by one pump for those who are slow, what a sink does not take is left where it is: with ten
+/// thousand slow readers memory stays bounded, and whoever takes everything is served as ever, for a call more.
 const HELD_AT_MOST: usize = 16 << 20;
 
 /// How often somebody is served before others have their turn.
@@ -55,6 +53,8 @@ enum Held {
         pipe: Pipe,
         len: usize,
     },
+    /// It was only looked at, and is still in the source.
+    InSource,
 }
 
 /// How far the end has come.
@@ -255,7 +255,7 @@ impl Way {
             if let Some(pipe) = is_bulk.then(|| kit.pipes.take()).flatten() {
                 self.read_into_pipe(source, pipe, kit)?;
             } else {
-                *moved += self.read_and_write(source, sink, kit, terms.sent.as_deref_mut())?;
+                *moved += self.read_and_write(source, sink, kit, &mut terms)?;
             }
         }
         Ok(Stopped::HasMore)
@@ -265,6 +265,10 @@ impl Way {
     fn write_held(&mut self, sink: &OwnedFd, kit: &mut Kit, sent: Option<&mut Sent>) -> Result<u64, Failed> {
         match &mut self.held {
             Held::Nothing => Ok(0),
+            Held::InSource => {
+                (self.held, self.is_readable) = (Held::Nothing, true);
+                Ok(0)
+            }
             Held::Bytes { bytes, from } => {
                 let took = match send(sink, &bytes[*from..], SendFlags::NOSIGNAL) {
                     Ok(took) => took,
@@ -331,11 +335,13 @@ impl Way {
         source: &OwnedFd,
         sink: &OwnedFd,
         kit: &mut Kit,
-        sent: Option<&mut Sent>,
+        terms: &mut Terms<'_>,
     ) -> Result<u64, Failed> {
-        let size = if kit.held > HELD_AT_MOST { BUFFER_WHEN_FULL } else { BUFFER };
-        let buffer = &mut kit.buffer[..size];
-        let read = match recv(source, &mut *buffer, RecvFlags::empty()) {
+        // What is only looked at needs no place if the sink does not take it.
+        let is_look = kit.held > HELD_AT_MOST;
+        let flags = if is_look { RecvFlags::PEEK } else { RecvFlags::empty() };
+        let buffer = &mut kit.buffer[..];
+        let read = match recv(source, &mut *buffer, flags) {
             Ok((0, _)) => {
                 self.end = End::Heard;
                 return Ok(0);
@@ -347,7 +353,7 @@ impl Way {
             }
             Err(_) => return Err(Failed::Source),
         };
-        if read == size {
+        if read == BUFFER {
             self.bulk.filled_buffer();
         } else if !self.is_urgent {
             // Nobody told of urgent data where the source was only looked at, so less than asked for says nothing there.
@@ -361,20 +367,31 @@ impl Way {
             }
         }
         let bytes = &buffer[..read];
-        let (took, failed) = match send(sink, bytes, SendFlags::NOSIGNAL) {
+        // The end follows at once, and goes in the same packet: one less for everybody on the way.
+        let is_last = self.end == End::Heard && !terms.holds_end;
+        let flags = if is_last { SendFlags::NOSIGNAL | SendFlags::MORE } else { SendFlags::NOSIGNAL };
+        let (took, failed) = match send(sink, bytes, flags) {
             Ok(took) => (took, None),
             Err(Errno::AGAIN) => (0, None),
             // It was not taken, so it may be for whoever is called next.
             Err(error) => (0, Some(error)),
         };
-        if let Some(sent) = sent {
+        if let Some(sent) = terms.sent.as_deref_mut() {
             sent.add(&bytes[..took]);
         }
         if took < read {
-            let bytes = bytes[took..].to_vec();
-            kit.held += bytes.len();
-            self.held = Held::Bytes { bytes, from: 0 };
             self.is_full = failed.is_none();
+            if is_look {
+                // Nor has its end been heard.
+                (self.held, self.end, self.is_readable) = (Held::InSource, End::Open, true);
+            } else {
+                let bytes = bytes[took..].to_vec();
+                kit.held += bytes.len();
+                self.held = Held::Bytes { bytes, from: 0 };
+            }
+        }
+        if is_look && !takes_away(source, &mut kit.buffer[..took]) {
+            return Err(Failed::Source);
         }
         failed.map_or(Ok(took as u64), |error| Err(Failed::Sink(error)))
     }
@@ -396,11 +413,11 @@ impl Way {
     }
 
     /// Where pipes are scarce, one that waits for a sink is emptied for others: somebody who has paused a download may do
-    /// that for hours. Only as long as that leaves enough memory for buffers of the usual size. False: not all could be
+    /// that for hours. Only as long as there is memory for it. False: not all could be
     /// taken out, and what is missing cannot be made good.
     pub(super) fn spare_pipe(&mut self, kit: &mut Kit) -> bool {
         let Held::InPipe { pipe, len } = &self.held else { return true };
-        if !self.is_full || !kit.pipes.are_scarce() || kit.held > HELD_AT_MOST / 2 {
+        if !self.is_full || !kit.pipes.are_scarce() || kit.held > HELD_AT_MOST {
             return true;
         }
         let mut bytes = vec![0; *len];
@@ -421,7 +438,7 @@ impl Way {
     /// Nothing is moved any more.
     pub(super) fn drop_held(&mut self, kit: &mut Kit) {
         match std::mem::take(&mut self.held) {
-            Held::Nothing => {}
+            Held::Nothing | Held::InSource => {}
             Held::Bytes { bytes, .. } => kit.held -= bytes.len(),
             Held::InPipe { .. } => kit.pipes.lost(),
         }
@@ -446,6 +463,17 @@ impl Way {
         self.drop_held(kit);
         *self = Self { is_full: self.is_full, ..Self::default() };
     }
+}
+
+/// Takes away what was looked at and is in the buffer, without copying it once more. False: the source is gone.
+fn takes_away(source: &OwnedFd, mut looked_at: &mut [u8]) -> bool {
+    while !looked_at.is_empty() {
+        match recv(source, &mut *looked_at, RecvFlags::TRUNC) {
+            Ok((_, took @ 1..)) => looked_at = &mut looked_at[took..],
+            Ok((_, 0)) | Err(_) => return false,
+        }
+    }
+    true
 }
 
 #[cfg(test)]

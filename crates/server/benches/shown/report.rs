@@ -25,10 +25,12 @@ pub(crate) enum Unit {
 pub(crate) enum Aim {
     AtMost(f64),
     AtLeast(f64),
-    /// No worse than 1, as far as can be told: the value would be found within these bounds again.
-    NoWorse {
+    /// At most or at least 1; the value would be found within these bounds again.
+    One {
         is_less_better: bool,
         spread: (f64, f64),
+        /// It is enough if nobody can tell that it is not.
+        or_even: bool,
     },
 }
 
@@ -54,9 +56,9 @@ impl Report {
         match aim {
             Some(Aim::AtMost(most)) => row["at_most"] = json!(most),
             Some(Aim::AtLeast(least)) => row["at_least"] = json!(least),
-            Some(Aim::NoWorse { is_less_better, spread: (low, high) }) => {
+            Some(Aim::One { is_less_better, spread: (low, high), or_even }) => {
                 row[if is_less_better { "at_most" } else { "at_least" }] = json!(1.0);
-                row["spread"] = json!([low, high]);
+                (row["spread"], row["or_even"]) = (json!([low, high]), json!(or_even));
             }
             None => {}
         }

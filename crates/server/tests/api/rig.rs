@@ -9,7 +9,7 @@ use drowse_core::policy::{Key, Level, PolicyBook, PolicyLayer, Source, Value as 
 use drowse_drivers::Driver;
 use drowse_drivers::sim::Sim;
 use drowse_server::crash::CrashPoints;
-use drowse_server::http::{ApiParts, ApiState, Limits, serve};
+use drowse_server::http::{AllDoors, ApiParts, ApiState, Limits, serve};
 use drowse_server::policies::FileLayers;
 use drowse_server::tasks::{Blocking, Tasks};
 use drowse_server::{CHECKS_AT_ONCE, Chance, Clock, Drivers, Fleet, Parts, Reconciler};
@@ -103,7 +103,8 @@ impl Rig {
             checks_at_once: CHECKS_AT_ONCE,
             head_starts: None,
         });
-        let parts = ApiParts { fleet, chance: Chance::system(), scratch: folder.path().to_owned(), limits };
+        let (scratch, doors) = (folder.path().to_owned(), AllDoors::none());
+        let parts = ApiParts { fleet, chance: Chance::system(), scratch, doors, limits };
         let state = ApiState::new(parts);
         let admin = new_token(&runtime, &state, Role::Admin, None);
         let (listener, address) = runtime.block_on(async {

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use anyhow::{Context as _, bail};
 use drowse_server::Chance;
 use drowse_server::Fleet;
-use drowse_server::http::{self, ApiParts, ApiState, Limits};
+use drowse_server::http::{self, AllDoors, ApiParts, ApiState, Limits};
 use drowse_server::tasks::Tasks;
 use drowse_wire::v1::{CreateToken, Role};
 use rustix::fd::{AsFd as _, OwnedFd};
@@ -70,6 +70,7 @@ impl Api {
     pub(super) async fn serve(
         self,
         fleet: &Fleet,
+        doors: AllDoors,
         folder: &Folder,
         tasks: &Tasks,
         mut stop: watch::Receiver<bool>,
@@ -79,6 +80,7 @@ impl Api {
             fleet: fleet.clone(),
             chance: Chance::system(),
             scratch: folder.path().to_owned(),
+            doors,
             limits: Limits::default(),
         });
         keep_admin_token(&state, folder).await?;

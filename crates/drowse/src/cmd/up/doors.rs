@@ -6,7 +6,8 @@ use std::net::SocketAddr;
 
 use anyhow::anyhow;
 use drowse_core::id::WorkerId;
-use drowse_router::{Closing, Leads, Listener, Open, Router};
+use drowse_router::{Closing, Counts, Leads, Listener, Open, Router};
+use drowse_server::http::{AllDoors, DoorCounts};
 use rustix::fd::OwnedFd;
 
 use super::inherit::Inherited;
@@ -126,6 +127,18 @@ impl Doors {
     pub(super) fn len(&self) -> usize {
         self.open.len()
     }
+}
+
+/// What went through all doors, for whoever asks.
+pub(super) fn counts_of(router: Router) -> AllDoors {
+    AllDoors::new(move || {
+        let counted = router.counts().into_iter();
+        let figures =
+            counted.map(|(worker, Counts { connections, turned_away, to_worker, to_client, open })| {
+                DoorCounts { worker, open, connections, turned_away, to_worker, to_client }
+            });
+        figures.collect()
+    })
 }
 
 /// One line that says whose port it was to be.

@@ -19,7 +19,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::api::Api;
-use super::doors::{Door, Doors};
+use super::doors::{self, Door, Doors};
 use super::drain::Draining;
 use super::ending::{Ends, counted};
 use super::folder::Folder;
@@ -138,7 +138,9 @@ pub(super) async fn live(
     if let Err(error) = &handover {
         output::talk(&format!("drowse: no other can take over from this one: {error:#}\n"));
     }
-    let (serving, login) = api.serve(&life.fleet, folder, &life.tasks, life.stop_api.subscribe()).await?;
+    let all_doors = doors::counts_of(life.router.clone());
+    let (serving, login) =
+        api.serve(&life.fleet, all_doors, folder, &life.tasks, life.stop_api.subscribe()).await?;
     life.greet(address, &freezer, &login);
     // It may be that nobody waits to hear it.
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);

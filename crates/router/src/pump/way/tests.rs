@@ -105,3 +105,37 @@ fn an_end_is_not_passed_on_before_what_came_before_it() {
     }
     assert_eq!(heard.join().unwrap(), said);
 }
+
+#[test]
+fn where_much_is_held_nothing_more_is_and_whoever_takes_everything_is_served_as_ever() {
+    let ((source, mut speaker), (sink, mut listener)) = (connected(), connected());
+    let mut kit = Kit::new(0);
+    kit.held = HELD_AT_MOST + 1;
+    let mut way = Way::of_a_stranger();
+    // More than fits into the sockets: the sink is full time and again.
+    let said: Vec<u8> = (0..16_u32 << 20).map(|n| (n ^ (n >> 8) ^ (n >> 16)).to_le_bytes()[0]).collect();
+    let speaking = std::thread::spawn(move || {
+        speaker.write_all(&said).unwrap();
+        said
+    });
+    while !way.is_full {
+        way.is_readable = true;
+        way.run(&source, &sink, &mut kit, Terms::default());
+    }
+    assert!(way.holds(), "somebody has words that were not taken");
+    let hearing = std::thread::spawn(move || {
+        let mut heard = Vec::new();
+        listener.read_to_end(&mut heard).unwrap();
+        heard
+    });
+    let mut moved = 0;
+    while !way.is_over() {
+        (way.is_full, way.is_readable) = (false, true);
+        // As the kernel tells of it, at some time.
+        way.source = if speaking.is_finished() { Source::Closing } else { Source::Speaks };
+        moved += way.run(&source, &sink, &mut kit, Terms::default()).moved;
+        assert_eq!(kit.held, HELD_AT_MOST + 1, "in the socket, and not here");
+    }
+    assert!(hearing.join().unwrap() == speaking.join().unwrap(), "the bytes differ");
+    assert!(moved > 0);
+}
