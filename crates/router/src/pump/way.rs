@@ -1,8 +1,9 @@
 //! One direction of a connection: what comes out of one socket goes into the other, to the end.
 //!
 //! Small transfers are read into a buffer that all connections of a pump share and written at once; only what the
-//! other side does not take is kept, or left in its socket where much is kept already. Where the buffer is filled again and again it is bulk, and bulk goes through
-//! a pipe without being looked at. Of what carries very much the source is not even watched: see `bulk` and `gather`.
+//! other side does not take is kept, or left in its socket where much is kept already. Where the buffer is filled
+//! again and again it is bulk, and bulk goes through a pipe without being looked at. Of what carries very much the
+//! source is not even watched: see `bulk` and `gather`.
 //!
 //! The sockets tell of changes once (edge-triggered), so whatever is not known to be exhausted has to be tried.
 
@@ -413,8 +414,8 @@ impl Way {
     }
 
     /// Where pipes are scarce, one that waits for a sink is emptied for others: somebody who has paused a download may do
-    /// that for hours. Only as long as there is memory for it. False: not all could be
-    /// taken out, and what is missing cannot be made good.
+    /// that for hours. Only as long as there is memory for it. False: not all could be taken out, and what is missing
+    /// cannot be made good.
     pub(super) fn spare_pipe(&mut self, kit: &mut Kit) -> bool {
         let Held::InPipe { pipe, len } = &self.held else { return true };
         if !self.is_full || !kit.pipes.are_scarce() || kit.held > HELD_AT_MOST {
