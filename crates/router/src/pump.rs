@@ -13,9 +13,11 @@ mod bulk;
 mod conn;
 mod gather;
 mod late;
+mod leave;
 mod mailbox;
 mod pipes;
 mod post;
+mod queued;
 mod rest;
 mod sent;
 mod slots;
@@ -27,7 +29,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use drowse_core::Timestamp;
-use drowse_wire::control::{Control, EdgeCause};
+use drowse_wire::control::Control;
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::fd::{AsFd, OwnedFd};
@@ -37,7 +39,6 @@ use rustix::net::sockopt;
 use crate::door::{Admitted, Arrived, Door, Waiter};
 use crate::gate::Visitor;
 use crate::port::Port;
-use crate::queue::Ticket;
 use crate::room::Room;
 use crate::route::Standing;
 use crate::router::{Inside, Now};
@@ -167,6 +168,7 @@ impl Pump {
             }
             self.catch_up();
             if has_letters && self.read_letters() {
+                self.break_off_all();
                 return self.catch_up_at_last();
             }
             if self.now >= self.sweep_at {
@@ -213,8 +215,9 @@ impl Pump {
     /// Something happened to a socket.
     fn happened(&mut self, slot: u32, side: Side, flags: EventFlags) {
         self.note_answer(slot, side);
+        let now = self.now;
         let Some(conn) = self.conns.get_mut(slot) else { return };
-        conn.note(side, flags);
+        conn.note(side, flags, now);
         match conn.phase {
             Phase::Waiting(ticket) | Phase::Rejoining(ticket) => {
                 // An end alone is none: whoever has half-closed waits for an answer.
@@ -232,6 +235,7 @@ impl Pump {
             // A frozen worker would never answer the end of somebody who is gone, and they would keep their place.
             Phase::Silent if side == Side::Client && conn.is_client_gone(flags) => self.close(slot),
             Phase::Silent => self.stir(slot, side),
+            Phase::Leaving { .. } => self.leave(slot),
         }
     }
 
@@ -341,7 +345,7 @@ impl Pump {
             Arrived::Waits(ticket) => {
                 match &mut conn.phase {
                     Phase::Waiting(waits) | Phase::Rejoining(waits) => *waits = Some(ticket),
-                    Phase::Dialing { .. } | Phase::Flowing | Phase::Silent => {}
+                    Phase::Dialing { .. } | Phase::Flowing | Phase::Silent | Phase::Leaving { .. } => {}
                 }
                 self.watch(slot);
             }
@@ -368,16 +372,8 @@ impl Pump {
                 conn.last_byte_at = self.now;
                 self.go_on(key.slot);
             }
-            Phase::Dialing { .. } | Phase::Flowing | Phase::Silent => {}
+            Phase::Dialing { .. } | Phase::Flowing | Phase::Silent | Phase::Leaving { .. } => {}
         }
-    }
-
-    /// Somebody at the gate is gone.
-    fn give_up(&mut self, slot: u32, ticket: Option<Ticket>) {
-        if let (Some(conn), Some(ticket)) = (self.conns.get_mut(slot), ticket) {
-            conn.lane.door.give_up(ticket, self.now);
-        }
-        self.close(slot);
     }
 
     /// Closes, or gives the client back to whoever can tell it why.
@@ -395,21 +391,6 @@ impl Pump {
             drop(back.send((client, why)));
         }
         self.close(slot);
-    }
-
-    /// Ends a connection.
-    fn close(&mut self, slot: u32) {
-        let Some(mut conn) = self.conns.take(slot) else { return };
-        conn.up.drop_held(&mut self.kit);
-        conn.down.drop_held(&mut self.kit);
-        if let Some(Admitted::Counted(pass)) = conn.admitted.take() {
-            pass.leave(EdgeCause::Left, self.now);
-        }
-        if matches!(conn.came, Came::ByPort) {
-            self.common.room.give_back(&conn.lane.door.held);
-        }
-        // The sockets close with it, and are watched no more.
-        drop(conn);
     }
 
     /// Reads the mail. True: it is over.
@@ -454,14 +435,6 @@ impl Pump {
             if self.conns.get_mut(slot).is_some_and(|conn| Arc::ptr_eq(&conn.lane.door, door)) {
                 act(self, slot);
             }
-        }
-    }
-
-    /// Ends a connection, wherever it stands.
-    fn end(&mut self, slot: u32) {
-        match self.conns.get_mut(slot).map(|conn| conn.phase) {
-            Some(Phase::Waiting(ticket) | Phase::Rejoining(ticket)) => self.give_up(slot, ticket),
-            Some(Phase::Dialing { .. } | Phase::Flowing | Phase::Silent) | None => self.close(slot),
         }
     }
 }

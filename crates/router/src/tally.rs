@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 /// One worker's counts, for as long as the router lives.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
-    connections: AtomicU64,
+    let_through: AtomicU64,
     turned_away: AtomicU64,
     to_worker: AtomicU64,
     to_client: AtomicU64,
@@ -20,13 +20,14 @@ pub(crate) struct Tally {
 /// What was counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Connections that were let through since the router began.
-    pub connections: u64,
-    /// Connections that were turned away.
+    /// How often somebody was let through since the router began: a connection, an HTTP request, or one of them again,
+    /// after silence or a call that failed.
+    pub let_through: u64,
+    /// How often somebody was turned away.
     pub turned_away: u64,
-    /// Bytes from clients.
+    /// Bytes from clients, of HTTP those of bodies.
     pub to_worker: u64,
-    /// Bytes from the worker.
+    /// Bytes from the worker, of HTTP those of bodies.
     pub to_client: u64,
     /// Connections that are open now or wait, and count.
     pub open: u64,
@@ -34,7 +35,7 @@ pub struct Counts {
 
 impl Tally {
     pub(crate) fn let_through(&self) {
-        self.connections.fetch_add(1, Ordering::Relaxed);
+        self.let_through.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(crate) fn turned_away(&self) {
@@ -60,7 +61,7 @@ impl Tally {
 
     pub(crate) fn counts(&self, open: u64) -> Counts {
         Counts {
-            connections: self.connections.load(Ordering::Relaxed),
+            let_through: self.let_through.load(Ordering::Relaxed),
             turned_away: self.turned_away.load(Ordering::Relaxed),
             to_worker: self.to_worker.load(Ordering::Relaxed),
             to_client: self.to_client.load(Ordering::Relaxed),

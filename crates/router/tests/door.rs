@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "all of this is tests, its helpers too")]
 
 mod door {
+    mod breaks;
     mod budget;
     pub(crate) mod ends;
     mod hangs;
@@ -136,7 +137,7 @@ fn what_is_said_is_heard_and_only_the_edges_are_told() {
     );
     assert_eq!(edges, [(1, EdgeCause::Came), (0, EdgeCause::Left)], "five in a row are one hold");
     let counts = bench.router.door(&id("web")).counts();
-    assert_eq!((counts.connections, counts.to_worker, counts.to_client), (5, 50, 50));
+    assert_eq!((counts.let_through, counts.to_worker, counts.to_client), (5, 50, 50));
 }
 
 #[test]
@@ -546,7 +547,7 @@ fn many_threads_and_many_connections_lose_nothing() {
         }
     });
     let counts = bench.router.door(&id("web")).counts();
-    assert_eq!((counts.connections, counts.turned_away), (320, 0));
+    assert_eq!((counts.let_through, counts.turned_away), (320, 0));
     until("all have left", || bench.open("web"), |open| *open == 0);
     // A byte is counted when it was taken, which whoever hears it does not wait for.
     let counts = bench.router.door(&id("web")).counts();

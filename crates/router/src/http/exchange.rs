@@ -176,7 +176,8 @@ async fn serve(caller: Arc<Caller>, mut visit: Visit, parts: request::Parts, bod
         Err(failed) => return drop(tell.send(Err(failed))),
     };
     visit.door.has_answered();
-    visit.moved(0, 1);
+    // Its head is use of the worker, and only bodies are counted.
+    visit.moved(0, 0);
     let (mut head, body) = response.into_parts();
     head::drop_words_of_ours(&mut head.headers);
     if head.status == StatusCode::SWITCHING_PROTOCOLS {

@@ -52,14 +52,18 @@ pub(super) fn host(head: &request::Parts) -> Result<Option<HostName>, NotForUs> 
     HostName::of_authority(text).map(Some).map_err(|_| NotForUs::Name)
 }
 
-/// What it wants to speak from now on, if not HTTP. Another version of HTTP is none: nobody would read what is asked then.
+/// What it wants to speak from now on, if not HTTP. Another version of HTTP is nothing to offer the worker: nobody would
+/// read what is asked then.
 pub(super) fn upgrade(headers: &HeaderMap) -> Option<HeaderValue> {
     let asks = listed(headers).any(|name| name.eq_ignore_ascii_case("upgrade"));
-    let protocol = headers.get(header::UPGRADE).filter(|_| asks)?;
-    let mut words =
-        protocol.to_str().ok()?.split(',').map(|word| word.split('/').next().unwrap_or_default().trim());
-    let is_http = words.any(|word| word.eq_ignore_ascii_case("h2c") || word.eq_ignore_ascii_case("http"));
-    (!is_http).then(|| protocol.clone())
+    let offered = headers.get(header::UPGRADE).filter(|_| asks)?.to_str().ok()?;
+    let is_http = |protocol: &str| {
+        let name = protocol.split('/').next().unwrap_or_default();
+        name.eq_ignore_ascii_case("h2c") || name.eq_ignore_ascii_case("http")
+    };
+    let others: Vec<&str> =
+        offered.split(',').map(str::trim).filter(|word| !word.is_empty() && !is_http(word)).collect();
+    HeaderValue::try_from(others.join(", ")).ok().filter(|others| !others.is_empty())
 }
 
 fn listed(headers: &HeaderMap) -> impl Iterator<Item = &str> {
@@ -136,20 +140,23 @@ pub(super) fn pass_on(
     tell_of(&mut head.headers, from, is_trusted);
 }
 
-/// Whether workers ask for a client by this name; many take an underscore for a hyphen.
-fn tells_of_a_client(name: &HeaderName) -> bool {
-    let name = name.as_str().replace('_', "-");
-    name.starts_with("x-forwarded-") || ["forwarded", "x-real-ip"].contains(&name.as_str())
+/// Whether workers ask for a client by this name.
+fn tells_of_a_client(name: &str) -> bool {
+    name.starts_with("x-forwarded-") || ["forwarded", "x-real-ip"].contains(&name)
+}
+
+/// Whether it would be taken for such a name: many workers do not tell an underscore from a hyphen.
+fn looks_like_one(name: &str) -> bool {
+    name.contains('_') && tells_of_a_client(&name.replace('_', "-"))
 }
 
 /// Says where the client is and what it asked for, for a worker that cannot see it.
 fn tell_of(headers: &mut HeaderMap, from: IpAddr, is_trusted: bool) {
-    if !is_trusted {
-        // Whoever speaks for itself could say anything.
-        let said: Vec<HeaderName> = headers.keys().filter(|name| tells_of_a_client(name)).cloned().collect();
-        for name in said {
-            headers.remove(name);
-        }
+    // Whoever speaks for itself could say anything. And no proxy writes these names like that: it lets them pass.
+    let is_hearsay = |name: &str| looks_like_one(name) || (!is_trusted && tells_of_a_client(name));
+    let said: Vec<HeaderName> = headers.keys().filter(|name| is_hearsay(name.as_str())).cloned().collect();
+    for name in said {
+        headers.remove(name);
     }
     let before = headers.get_all(&FORWARDED_FOR).iter().filter_map(|value| value.to_str().ok());
     let all: Vec<String> = before.map(str::to_owned).chain([from.to_string()]).collect();
@@ -263,6 +270,14 @@ mod tests {
     }
 
     #[test]
+    fn a_proxy_is_believed_and_what_it_let_pass_is_not() {
+        let mut head = head("/", &[("host", "web"), ("x-real-ip", "10.0.0.9"), ("x_real_ip", "192.0.2.7")]);
+        pass_on(&mut head, [10, 0, 0, 1].into(), true, None);
+        assert_eq!(head.headers["x-real-ip"], "10.0.0.9");
+        assert!(!head.headers.contains_key("x_real_ip"));
+    }
+
+    #[test]
     fn a_worker_does_not_speak_as_drowse() {
         let mut headers =
             head("/", &[("drowse-state", "asleep"), ("drowse-cold-start-ms", "1"), ("server", "x")]).headers;
@@ -276,7 +291,9 @@ mod tests {
         assert!(asks(&[("connection", "Keep-Alive, Upgrade"), ("upgrade", "websocket")]).is_some());
         assert!(asks(&[("upgrade", "websocket")]).is_none());
         assert!(asks(&[("connection", "upgrade")]).is_none());
-        for http in ["h2c", "H2C, websocket", "HTTP/2.0"] {
+        let left = asks(&[("connection", "upgrade"), ("upgrade", "H2C, websocket, http/2.0")]);
+        assert_eq!(left.unwrap(), "websocket");
+        for http in ["h2c", "H2C, ", "HTTP/2.0", ""] {
             assert!(
                 asks(&[("connection", "upgrade"), ("upgrade", http)]).is_none(),
                 "{http} would be read by nobody"

@@ -211,6 +211,7 @@ impl Pump {
             // The worker may be elsewhere by now; but nobody waits for one on a robot's account.
             conn.said_again += 1;
             if conn.said_again > SAID_AGAIN_AT_MOST {
+                conn.lane.door.turned_away();
                 return self.turn_away(slot, Turned::Late { waited_for: Duration::ZERO, is_up: true });
             }
         }
@@ -231,6 +232,7 @@ impl Pump {
         let waited_for = conn.lane.route.rules.wait_for;
         let is_late = now.since(conn.asked_at) >= waited_for;
         if is_late {
+            conn.lane.door.turned_away();
             self.turn_away(slot, Turned::Late { waited_for, is_up: true });
         } else {
             self.arrive(slot);

@@ -8,12 +8,13 @@ use drowse_core::Timestamp;
 use drowse_wire::control::Run;
 use rustix::event::epoll::EventFlags;
 use rustix::fd::OwnedFd;
+use rustix::io::Errno;
 use rustix::net::{RecvFlags, getpeername, recv, sockopt};
 use tokio::sync::oneshot;
 
 use super::sent::Sent;
 use super::slots::Mark;
-use super::way::{Kit, Ran, Source, Stopped, Terms, Way, is_refusal};
+use super::way::{Kit, Ran, Source, Stopped, Terms, Way, is_break, is_refusal};
 use crate::door::{Admitted, Door};
 use crate::port::Lane;
 use crate::queue::Ticket;
@@ -59,6 +60,8 @@ pub(super) enum Phase {
     Silent,
     /// At the gate again.
     Rejoining(Option<Ticket>),
+    /// It is over without an end, and whoever is still there is to hear that as it was: after what came before it.
+    Leaving { until: Timestamp },
 }
 
 /// One connection.
@@ -169,7 +172,7 @@ pub(super) enum Went {
 
 impl Conn {
     /// Takes in what the kernel says about a socket.
-    pub(super) fn note(&mut self, side: Side, flags: EventFlags) {
+    pub(super) fn note(&mut self, side: Side, flags: EventFlags, now: Timestamp) {
         let (from_here, to_here) = match side {
             Side::Client => (&mut self.up, &mut self.down),
             Side::Worker => (&mut self.down, &mut self.up),
@@ -179,7 +182,11 @@ impl Conn {
             from_here.is_readable = true;
         }
         if is_gone {
-            from_here.source = Source::Gone;
+            if from_here.source < Source::Gone {
+                // That was the last of it. What it has said before may still be on its way for a while.
+                self.last_byte_at = now;
+            }
+            from_here.source = from_here.source.max(Source::Gone);
         } else if flags.contains(EventFlags::RDHUP) {
             from_here.source = from_here.source.max(Source::Closing);
         }
@@ -196,7 +203,10 @@ impl Conn {
         let Some(worker) = &self.worker else { return Went::On };
         let may_call_again = self.sent.is_some() && now < self.lane.door.replay_until();
         let terms = Terms { sent: self.sent.as_mut(), is_last: self.down.is_over(), holds_end: false };
-        let up = self.up.run(&self.client, worker, kit, terms);
+        let mut up = self.up.run(&self.client, worker, kit, terms);
+        if up.stopped == Stopped::SinkBroke {
+            self.down.breaks_off();
+        }
         let terms = Terms { sent: None, is_last: self.up.is_over(), holds_end: may_call_again };
         let mut down = self.down.run(worker, &self.client, kit, terms);
         if down.moved > 0 && self.sent.take().is_some() {
@@ -221,11 +231,13 @@ impl Conn {
         if is_dialing && up.stopped == Stopped::SinkRefused {
             return Went::Dropped;
         }
-        let is_sink_gone = matches!(up.stopped, Stopped::SinkGone | Stopped::SinkRefused);
+        let is_sink_gone =
+            matches!(up.stopped, Stopped::SinkGone | Stopped::SinkBroke | Stopped::SinkRefused);
         let hung_up = is_sink_gone
             || down.stopped == Stopped::SourceGone
             || (may_call_again && self.down.has_heard_end());
-        if hung_up && may_call_again && self.sent.is_some() {
+        // Nobody is called for somebody who is gone.
+        if hung_up && may_call_again && self.sent.is_some() && up.stopped != Stopped::SourceGone {
             if self.was_not_heard(is_sink_gone || down.stopped == Stopped::SourceGone) {
                 return Went::Dropped;
             }
@@ -243,12 +255,18 @@ impl Conn {
             // It may have answered before it stopped listening.
             self.up.give_up(kit);
         }
+        if matches!(down.stopped, Stopped::SinkGone | Stopped::SinkBroke | Stopped::SinkRefused) {
+            // And the client may have said something before it did.
+            self.down.give_up(kit);
+            if down.stopped == Stopped::SinkBroke {
+                self.up.breaks_off();
+                up.stopped = Stopped::HasMore;
+            }
+        }
         // Whoever is gone after their last word hears nothing more, and says nothing by which that would be noticed.
         let is_deserted =
-            [&self.up, &self.down].iter().any(|way| way.is_over() && way.source == Source::Gone);
-        let is_gone = is_deserted
-            || up.stopped == Stopped::SourceGone
-            || matches!(down.stopped, Stopped::SourceGone | Stopped::SinkGone | Stopped::SinkRefused);
+            [&self.up, &self.down].iter().any(|way| way.is_over() && way.source >= Source::Gone);
+        let is_gone = is_deserted || up.stopped == Stopped::SourceGone || down.stopped == Stopped::SourceGone;
         if is_gone || (self.up.is_over() && self.down.is_over()) {
             return Went::Over;
         }
@@ -258,15 +276,21 @@ impl Conn {
     /// Whether a worker that hung up has perhaps not heard what was sent. Whoever reads everything and closes says so
     /// with an end; whoever closes over something unread, or before it came, has the kernel say so with a reset, which
     /// may be noticed only after the end.
-    fn was_not_heard(&self, was_reset: bool) -> bool {
+    fn was_not_heard(&mut self, was_reset: bool) -> bool {
         let Some(sent) = &self.sent else { return false };
-        let is_reset = || {
-            let worker = self.worker.as_ref();
-            worker.is_some_and(|worker| matches!(sockopt::socket_error(worker), Ok(Err(_))))
-        };
         // Whoever has said nothing, and nothing more to say, may have been answered with an end.
         let said_nothing = sent.is_empty() && !self.up.has_heard_end();
-        said_nothing || (self.said_again < SAID_AGAIN_AT_MOST && (was_reset || is_reset()))
+        said_nothing
+            || (self.said_again < SAID_AGAIN_AT_MOST && (was_reset || self.take_worker_error().is_some()))
+    }
+
+    /// The error that the worker's socket has for whoever asks first: whoever reads from it then hears an end.
+    fn take_worker_error(&mut self) -> Option<Errno> {
+        let error = self.worker.as_ref().and_then(|worker| sockopt::socket_error(worker).ok()?.err())?;
+        if is_break(error) {
+            self.down.breaks_off();
+        }
+        Some(error)
     }
 
     /// Lets go of the worker's socket. What the kernel has told of it in this very round is no news of the next one.
@@ -350,7 +374,7 @@ impl Conn {
         match recv(socket, &mut byte[..], RecvFlags::PEEK | RecvFlags::DONTWAIT) {
             Ok((0, _)) => Peeked::End,
             Ok(_) => Peeked::Bytes,
-            Err(rustix::io::Errno::AGAIN) => Peeked::Nothing,
+            Err(Errno::AGAIN) => Peeked::Nothing,
             Err(_) => Peeked::Gone,
         }
     }
@@ -370,8 +394,7 @@ impl Conn {
     /// Whether the worker has picked up, as far as the kernel says. It may have hung up again.
     pub(super) fn picked_up(&mut self, flags: EventFlags) -> bool {
         if flags.intersects(EventFlags::HUP | EventFlags::ERR)
-            && let Some(worker) = &self.worker
-            && let Ok(Err(error)) = sockopt::socket_error(worker)
+            && let Some(error) = self.take_worker_error()
             && (is_refusal(error) || self.dialled.is_some())
         {
             return false;

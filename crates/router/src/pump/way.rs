@@ -78,6 +78,8 @@ pub(super) enum Source {
     Closing,
     /// Nor does it hear anything.
     Gone,
+    /// It broke off: what it said is not all that it had to say.
+    Broken,
 }
 
 /// One direction.
@@ -127,6 +129,8 @@ pub(super) enum Stopped {
     SourceGone,
     /// The sink takes nothing any more.
     SinkGone,
+    /// And it broke off. That was its last word, and whoever reads from it hears an end instead.
+    SinkBroke,
     /// The sink never picked up.
     SinkRefused,
 }
@@ -148,6 +152,11 @@ pub(super) fn is_refusal(error: Errno) -> bool {
         Errno::ADDRNOTAVAIL,
     ]
     .contains(&error)
+}
+
+/// Whether an error means that a peer broke off, and not only that it is gone after its end.
+pub(super) fn is_break(error: Errno) -> bool {
+    error != Errno::PIPE
 }
 
 impl Way {
@@ -206,6 +215,20 @@ impl Way {
         self.bulk.watches();
     }
 
+    /// The source broke off, as was seen elsewhere: a read will not tell.
+    pub(super) fn breaks_off(&mut self) {
+        (self.source, self.is_readable) = (Source::Broken, true);
+    }
+
+    /// A read found an end.
+    fn hears_end(&mut self) -> Result<(), Failed> {
+        if self.source == Source::Broken {
+            return Err(Failed::Source);
+        }
+        self.end = End::Heard;
+        Ok(())
+    }
+
     fn is_exhausted(&mut self) {
         self.is_readable = false;
         self.bulk.found_end_of_batch();
@@ -218,6 +241,7 @@ impl Way {
             Ok(stopped) => stopped,
             Err(Failed::Source) => Stopped::SourceGone,
             Err(Failed::Sink(error)) if is_refusal(error) => Stopped::SinkRefused,
+            Err(Failed::Sink(error)) if is_break(error) => Stopped::SinkBroke,
             Err(Failed::Sink(_)) => Stopped::SinkGone,
         };
         ran
@@ -313,9 +337,11 @@ impl Way {
             // The end; or urgent data in front of the last words, which only reading gets past: that will tell.
             Ok(0) => self.is_urgent = true,
             Ok(len) => {
+                let gathered = self.bulk.gathers();
                 self.bulk.found_batch(len, len < BUFFER / 4);
-                if self.gathers() && len < BATCH / 4 {
-                    // What came meanwhile is for the next look: whoever stays finds little again and again.
+                // What came meanwhile is for the next look: whoever stays finds little again and again. And where this was
+                // the last look, the kernel tells when it watches again, of urgent data too.
+                if gathered && (!self.bulk.gathers() || len < BATCH / 4) {
                     self.is_readable = false;
                 }
                 self.held = Held::InPipe { pipe, len };
@@ -324,6 +350,7 @@ impl Way {
             Err(Errno::AGAIN) => self.is_exhausted(),
             Err(_) => {
                 kit.pipes.give_back(pipe);
+                self.source = Source::Broken;
                 return Err(Failed::Source);
             }
         }
@@ -343,16 +370,16 @@ impl Way {
         let flags = if is_look { RecvFlags::PEEK } else { RecvFlags::empty() };
         let buffer = &mut kit.buffer[..];
         let read = match recv(source, &mut *buffer, flags) {
-            Ok((0, _)) => {
-                self.end = End::Heard;
-                return Ok(0);
-            }
+            Ok((0, _)) => return self.hears_end().map(|()| 0),
             Ok((read, _)) => read,
             Err(Errno::AGAIN) => {
                 self.is_exhausted();
                 return Ok(0);
             }
-            Err(_) => return Err(Failed::Source),
+            Err(_) => {
+                self.source = Source::Broken;
+                return Err(Failed::Source);
+            }
         };
         if read == BUFFER {
             self.bulk.filled_buffer();
@@ -361,9 +388,10 @@ impl Way {
             let was_watched = !self.bulk.gathers();
             self.bulk.found_little();
             // Less than asked for: there is no more. If the end had been announced before this read, then what
-            // was read is all there will ever be, and the end need not be read by itself.
-            self.is_readable = !was_watched;
-            if was_watched && self.source >= Source::Closing {
+            // was read is all there will ever be, and the end need not be read by itself. Whoever is gone may have broken
+            // off, and that shows when it is read.
+            self.is_readable = !was_watched || self.source >= Source::Gone;
+            if was_watched && self.source == Source::Closing {
                 self.end = End::Heard;
             }
         }

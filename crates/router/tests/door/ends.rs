@@ -72,7 +72,7 @@ fn what_was_said_to_a_program_that_is_away_for_a_moment_is_said_when_it_is_back(
     bench.plane.set("web", |subject| subject.wakes = true);
     // Called in vain, they wait again.
     until("it is awake", || bench.plane.wakes("web"), |wakes| *wakes == 1);
-    until("it was let through", || bench.router.door(&id("web")).counts().connections, |let_in| *let_in == 2);
+    until("it was let through", || bench.router.door(&id("web")).counts().let_through, |let_in| *let_in == 2);
     until("they wait again", || bench.router.door(&id("web")).waiting(), |waiting| *waiting == 1);
     let listener = TcpListener::bind(target).unwrap();
     std::thread::spawn(move || {

@@ -17,7 +17,7 @@ use drowse_router::route::{Ready, Robots, Rules, Sources, Target, Waiting, WakeT
 use drowse_router::{Closing, Leads, Limits, Listener, Names, Open, Route};
 use drowse_wire::control::{EdgeCause, Slept};
 
-use super::plane::{Serve, id, program, until};
+use super::plane::{id, program, until};
 use crate::{Bench, call, ends, rest};
 
 /// An answer.
@@ -135,7 +135,7 @@ fn shared(bench: &Bench, rules: &Rules, workers: &[(&str, Target)]) -> Open {
     bench.router.open(Listener::bind(([127, 0, 0, 1], 0).into()).unwrap(), Leads::Http(names))
 }
 
-fn web(bench: &Bench, rules: &Rules, serve: Serve) -> Open {
+fn web(bench: &Bench, rules: &Rules, serve: fn(TcpStream)) -> Open {
     shared(bench, rules, &[("web", program(serve).into())])
 }
 
@@ -447,7 +447,7 @@ fn past_its_validity_not_a_byte_of_a_body_moves() {
     let mut stream = BufReader::new(call(&door));
     let request = "POST / HTTP/1.1\r\nHost: web.example.org\r\nContent-Length: 8\r\n\r\n";
     stream.get_mut().write_all(request.as_bytes()).unwrap();
-    until("it is in", || bench.router.door(&id("web")).counts().connections, |count| *count == 1);
+    until("it is in", || bench.router.door(&id("web")).counts().let_through, |count| *count == 1);
     bench.plane.set_valid_until(drowse_core::Timestamp::EPOCH);
     until("it is asked for again", || bench.plane.edges("web"), |edges| edges.len() >= 2);
     stream.get_mut().write_all(b"held now").unwrap();

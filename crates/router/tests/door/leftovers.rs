@@ -61,7 +61,7 @@ fn a_wait_is_no_silence() {
     pass(&bench, Duration::from_secs(22));
     bench.plane.set("ssh", |subject| subject.wakes = true);
     // The proof of the worker is not yet its visitor.
-    until("it was let through", || bench.router.door(&id("ssh")).counts().connections, |let_in| *let_in == 1);
+    until("it was let through", || bench.router.door(&id("ssh")).counts().let_through, |let_in| *let_in == 1);
     // Nobody has said a word; after five seconds that it has picked up is enough.
     pass(&bench, Duration::from_secs(6));
     pass(&bench, Duration::from_secs(2));

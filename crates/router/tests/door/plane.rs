@@ -234,9 +234,6 @@ impl Control for Plane {
     }
 }
 
-/// What a program does with a connection.
-pub(crate) type Serve = fn(TcpStream);
-
 /// Gives back what it gets, to the end.
 pub(crate) fn echo(mut stream: TcpStream) {
     let mut buffer = vec![0; 64 << 10];
@@ -248,11 +245,13 @@ pub(crate) fn echo(mut stream: TcpStream) {
 }
 
 /// Listens on a port of its own, with a thread for each connection.
-pub(crate) fn program(serve: Serve) -> SocketAddr {
+pub(crate) fn program(serve: impl Fn(TcpStream) + Send + Sync + 'static) -> SocketAddr {
+    let serve = Arc::new(serve);
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let address = listener.local_addr().unwrap();
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
+            let serve = Arc::clone(&serve);
             std::thread::spawn(move || serve(stream));
         }
     });

@@ -25,9 +25,9 @@ pub struct DoorCounts {
     pub worker: WorkerId,
     /// Connections that are open now or wait, and count.
     pub open: u64,
-    /// Connections that were let through.
-    pub connections: u64,
-    /// Connections that were turned away.
+    /// How often somebody was let through.
+    pub let_through: u64,
+    /// How often somebody was turned away.
     pub turned_away: u64,
     /// Bytes from clients.
     pub to_worker: u64,
@@ -159,19 +159,31 @@ impl Page {
         self.door(
             "drowse_door_connections",
             "gauge",
-            "Connections at a worker's door that count now.",
+            "Connections and HTTP requests at a worker's door that count now. Not those that a former process carries on \
+             after a planned restart.",
             doors,
             |door| door.open,
         );
         let counters: [(&str, &str, Figure); 4] = [
-            ("drowse_door_connections_total", "Connections that a worker's door let through.", |door| {
-                door.connections
-            }),
-            ("drowse_door_turned_away_total", "Connections that a worker's door turned away.", |door| {
+            (
+                "drowse_door_let_through_total",
+                "Times that a worker's door let somebody through: a connection, an HTTP request, or one of them again, after \
+                 silence or a call that failed.",
+                |door| door.let_through,
+            ),
+            ("drowse_door_turned_away_total", "Times that a worker's door turned somebody away.", |door| {
                 door.turned_away
             }),
-            ("drowse_door_received_bytes_total", "Bytes from clients to the worker.", |door| door.to_worker),
-            ("drowse_door_sent_bytes_total", "Bytes from the worker to clients.", |door| door.to_client),
+            (
+                "drowse_door_received_bytes_total",
+                "Bytes from clients that a worker took. Of HTTP only bodies.",
+                |door| door.to_worker,
+            ),
+            (
+                "drowse_door_sent_bytes_total",
+                "Bytes from a worker that clients took. Of HTTP only bodies.",
+                |door| door.to_client,
+            ),
         ];
         for (name, help, figure) in counters {
             self.door(name, "counter", help, doors, figure);
@@ -229,7 +241,7 @@ mod tests {
         page.doors(&[DoorCounts {
             worker,
             open: 1,
-            connections: 5,
+            let_through: 5,
             turned_away: 2,
             to_worker: 70,
             to_client: 90,

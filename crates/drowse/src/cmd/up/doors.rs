@@ -134,8 +134,8 @@ pub(super) fn counts_of(router: Router) -> AllDoors {
     AllDoors::new(move || {
         let counted = router.counts().into_iter();
         let figures =
-            counted.map(|(worker, Counts { connections, turned_away, to_worker, to_client, open })| {
-                DoorCounts { worker, open, connections, turned_away, to_worker, to_client }
+            counted.map(|(worker, Counts { let_through, turned_away, to_worker, to_client, open })| {
+                DoorCounts { worker, open, let_through, turned_away, to_worker, to_client }
             });
         figures.collect()
     })

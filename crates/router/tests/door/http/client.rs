@@ -123,7 +123,7 @@ fn whoever_waits_for_an_answer_is_not_silent() {
     bench.plane.set("web", |subject| subject.connection_idle = Some(Duration::from_millis(50)));
     let mut stream = BufReader::new(call(&door));
     stream.get_mut().write_all(get("web.example.org", "").as_bytes()).unwrap();
-    until("it is in", || bench.router.door(&id("web")).counts().connections, |count| *count == 1);
+    until("it is in", || bench.router.door(&id("web")).counts().let_through, |count| *count == 1);
     // So long that it would have fallen silent.
     let before = (bench.now)();
     until("a while", || (bench.now)().since(before), |passed| *passed > Duration::from_millis(300));
