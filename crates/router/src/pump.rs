@@ -11,6 +11,7 @@
 mod accept;
 mod bulk;
 mod conn;
+mod crowd;
 mod gather;
 mod late;
 mod leave;
@@ -46,6 +47,7 @@ use crate::turned::Turned;
 use accept::{Called, NotCalled, call};
 pub(crate) use conn::Key;
 use conn::{Came, Peeked, Phase, Side, Watch, Went};
+use crowd::Crowd;
 use gather::Gatherers;
 use late::{Late, Patience};
 pub(crate) use mailbox::{Adopted, Letter, Mailbox, With};
@@ -85,6 +87,7 @@ pub(crate) struct Pump {
     busy: Vec<u32>,
     gatherers: Gatherers,
     late: Vec<Late>,
+    crowd: Crowd,
     /// The time, as of the last return from `epoll_wait`.
     now: Timestamp,
     is_valid: bool,
@@ -108,6 +111,7 @@ impl Pump {
             busy: Vec::new(),
             gatherers,
             late: Vec::new(),
+            crowd: Crowd::new(now),
             now,
             is_valid: true,
             sweep_at: now,
@@ -120,7 +124,8 @@ impl Pump {
         let rest = Rest::begin();
         let mut has_newcomers = false;
         loop {
-            if self.busy.is_empty() && self.patience() == Patience::Long {
+            let is_idle = self.busy.is_empty() && self.patience() == Patience::Long;
+            if is_idle && self.crowd.is_one(self.conns.len()) {
                 rest.after(events.len(), has_newcomers);
             }
             events.clear();
@@ -135,6 +140,7 @@ impl Pump {
                 Err(_) => return,
             }
             self.now = (self.common.now)();
+            self.crowd.at(self.now);
             self.look_at_validity();
             let (mut has_letters, mut is_time_to_look) = (false, false);
             has_newcomers = false;
@@ -217,6 +223,7 @@ impl Pump {
         self.note_answer(slot, side);
         let now = self.now;
         let Some(conn) = self.conns.get_mut(slot) else { return };
+        self.crowd.heard(&mut conn.heard_in);
         conn.note(side, flags, now);
         match conn.phase {
             Phase::Waiting(ticket) | Phase::Rejoining(ticket) => {

@@ -11,6 +11,7 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, acceptfrom_with, connect, socket_with, sockopt};
 
 use super::conn::{Came, Conn, Phase, SAID_AGAIN_AT_MOST, Watch};
+use super::crowd::Round;
 use super::sent::Sent;
 use super::slots::{Mark, Token};
 use super::way::Way;
@@ -168,6 +169,7 @@ impl Pump {
             worker_watch: Watch::Nothing,
             is_kept_alive: false,
             is_busy: false,
+            heard_in: Round::default(),
             came: Came::ByPort,
         })
     }

@@ -12,6 +12,7 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, getpeername, recv, sockopt};
 use tokio::sync::oneshot;
 
+use super::crowd::Round;
 use super::sent::Sent;
 use super::slots::Mark;
 use super::way::{Kit, Ran, Source, Stopped, Terms, Way, is_break, is_refusal};
@@ -106,6 +107,8 @@ pub(super) struct Conn {
     pub(super) is_kept_alive: bool,
     /// It is on the list of those who could go on.
     pub(super) is_busy: bool,
+    /// When it last counted among those who are in a hurry.
+    pub(super) heard_in: Round,
     pub(super) came: Came,
 }
 

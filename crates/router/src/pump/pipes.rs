@@ -4,8 +4,8 @@ use rustix::fd::OwnedFd;
 use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
 
 /// How much is put into one at once. Fewer and larger batches cost this thread less, up to what the processors' caches keep
-/// until the receiver comes for it: see `docs/decisions/0026-a-batch-that-is-still-warm.md`.
-pub(super) const BATCH: usize = 256 << 10;
+/// until the receiver comes for it: see `docs/decisions/0029-a-batch-between.md`.
+pub(super) const BATCH: usize = 384 << 10;
 
 /// How much would fit: the kernel counts places, one for each fragment, and those that come over a network are small. It
 /// grants this much to anybody.

@@ -3,7 +3,8 @@
 //! A pump that is quicker than those on either side of it finds one or two sockets at each look, and pays for each look;
 //! and so do they, who wake it time and again. Where the last look found several, a rest of some microseconds has more
 //! gather: a request and the end behind it are one event then and not two. Where it found many they gather by
-//! themselves. See `docs/decisions/0025-rest-where-few-come.md` for what that is worth. A single visitor never waits for it.
+//! themselves. See `docs/decisions/0025-rest-where-few-come.md` for what that is worth. Few visitors never wait for it: see
+//! `super::crowd`.
 
 use std::num::NonZeroU64;
 use std::ops::Range;

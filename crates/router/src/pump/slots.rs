@@ -77,7 +77,11 @@ struct Place {
 }
 
 impl Slots {
-    pub(super) fn is_empty(&self) -> bool {
+    pub(super) const fn len(&self) -> usize {
+        self.taken
+    }
+
+    pub(super) const fn is_empty(&self) -> bool {
         self.taken == 0
     }
 
