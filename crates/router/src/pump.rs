@@ -22,6 +22,7 @@ mod queued;
 mod rest;
 mod sent;
 mod slots;
+mod stopped;
 mod sweep;
 mod way;
 
@@ -50,6 +51,7 @@ use conn::{Came, Peeked, Phase, Side, Watch, Went};
 use crowd::Crowd;
 use gather::Gatherers;
 use late::{Late, Patience};
+use leave::Leaving;
 pub(crate) use mailbox::{Adopted, Letter, Mailbox, With};
 use rest::Rest;
 pub(crate) use sent::Kept;
@@ -87,6 +89,7 @@ pub(crate) struct Pump {
     busy: Vec<u32>,
     gatherers: Gatherers,
     late: Vec<Late>,
+    leaving: Leaving,
     crowd: Crowd,
     /// The time, as of the last return from `epoll_wait`.
     now: Timestamp,
@@ -111,6 +114,7 @@ impl Pump {
             busy: Vec::new(),
             gatherers,
             late: Vec::new(),
+            leaving: Leaving::new(now),
             crowd: Crowd::new(now),
             now,
             is_valid: true,
@@ -180,6 +184,7 @@ impl Pump {
             if self.now >= self.sweep_at {
                 self.sweep();
             }
+            self.look_at_leaving();
             self.conns.free_places();
         }
     }
@@ -190,13 +195,14 @@ impl Pump {
         if !self.busy.is_empty() || patience == Patience::None {
             return Some(Timespec { tv_sec: 0, tv_nsec: 0 });
         }
+        let next = self.leaving.look_at().map_or(self.sweep_at, |look_at| look_at.min(self.sweep_at));
         if let Patience::Until(until) = patience {
-            return Timespec::try_from(until.min(self.sweep_at).since(self.now)).ok();
+            return Timespec::try_from(until.min(next).since(self.now)).ok();
         }
         if self.conns.is_empty() && self.resting.is_empty() {
             return None;
         }
-        Timespec::try_from(self.sweep_at.since(self.now)).ok()
+        Timespec::try_from(next.since(self.now)).ok()
     }
 
     /// Past its validity the router forwards no byte until the hold is back.
@@ -242,7 +248,9 @@ impl Pump {
             // A frozen worker would never answer the end of somebody who is gone, and they would keep their place.
             Phase::Silent if side == Side::Client && conn.is_client_gone(flags) => self.close(slot),
             Phase::Silent => self.stir(slot, side),
-            Phase::Leaving { .. } => self.leave(slot),
+            Phase::Leaving { .. } => {
+                self.leave(slot);
+            }
         }
     }
 
@@ -429,6 +437,10 @@ impl Pump {
                             self.end(slot);
                         }
                     }
+                }
+                Letter::BreakOff(done) => {
+                    self.break_off_all();
+                    drop(done);
                 }
                 Letter::End => return true,
             }

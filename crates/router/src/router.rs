@@ -44,6 +44,9 @@ const LINGER: Duration = Duration::from_millis(100);
 /// How often it is looked whether all have left, at the end.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
+/// How long pumps may take to break off what there is. They do so between two rounds.
+const BREAK_OFF_FOR: Duration = Duration::from_millis(200);
+
 /// Files that are not for connections: the store, logs, what the rest of the program opens. What each worker needs comes
 /// on top ([`Room::set_aside`]).
 const OTHER_FILES: usize = 500;
@@ -361,6 +364,18 @@ impl Router {
         }
         self.0.tasks.close();
         self.0.tasks.wait().await;
+    }
+
+    /// Waits for that, and breaks off what has not ended by then: left to the kernel when the process is gone, it would look as
+    /// if it had come to its end.
+    pub async fn finish_within(&self, patience: Duration) {
+        if tokio::time::timeout(patience, self.finish()).await.is_err() {
+            let (done, mut is_done) = mpsc::channel(1);
+            self.0.post_all(|| Letter::BreakOff(done.clone()));
+            drop(done);
+            // Nothing is ever sent: it ends when all have done so.
+            let _ = tokio::time::timeout(BREAK_OFF_FOR, is_done.recv()).await;
+        }
     }
 }
 

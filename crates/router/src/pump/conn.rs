@@ -15,7 +15,8 @@ use tokio::sync::oneshot;
 use super::crowd::Round;
 use super::sent::Sent;
 use super::slots::Mark;
-use super::way::{Kit, Ran, Source, Stopped, Terms, Way, is_break, is_refusal};
+use super::stopped::{Ran, Stopped, is_break, is_refusal};
+use super::way::{Kit, Source, Terms, Way};
 use crate::door::{Admitted, Door};
 use crate::port::Lane;
 use crate::queue::Ticket;
@@ -61,8 +62,9 @@ pub(super) enum Phase {
     Silent,
     /// At the gate again.
     Rejoining(Option<Ticket>),
-    /// It is over without an end, and whoever is still there is to hear that as it was: after what came before it.
-    Leaving { until: Timestamp },
+    /// It is over, and whoever is still there is to have what came before that. So much of it was on its way at the last look,
+    /// and for so long it may stand still.
+    Leaving { unsent: u64, until: Timestamp },
 }
 
 /// One connection.
@@ -207,7 +209,10 @@ impl Conn {
         let may_call_again = self.sent.is_some() && now < self.lane.door.replay_until();
         let terms = Terms { sent: self.sent.as_mut(), is_last: self.down.is_over(), holds_end: false };
         let mut up = self.up.run(&self.client, worker, kit, terms);
-        if up.stopped == Stopped::SinkBroke {
+        if let Stopped::SinkBroke(error) = up.stopped {
+            if is_refusal(error) && up.moved == 0 && matches!(self.phase, Phase::Dialing { .. }) {
+                return Went::Dropped;
+            }
             self.down.breaks_off();
         }
         let terms = Terms { sent: None, is_last: self.up.is_over(), holds_end: may_call_again };
@@ -230,12 +235,7 @@ impl Conn {
                 Door::moved(&self.lane.door, up.moved, down.moved);
             }
         }
-        let is_dialing = matches!(self.phase, Phase::Dialing { .. });
-        if is_dialing && up.stopped == Stopped::SinkRefused {
-            return Went::Dropped;
-        }
-        let is_sink_gone =
-            matches!(up.stopped, Stopped::SinkGone | Stopped::SinkBroke | Stopped::SinkRefused);
+        let is_sink_gone = matches!(up.stopped, Stopped::SinkGone | Stopped::SinkBroke(_));
         let hung_up = is_sink_gone
             || down.stopped == Stopped::SourceGone
             || (may_call_again && self.down.has_heard_end());
@@ -258,10 +258,10 @@ impl Conn {
             // It may have answered before it stopped listening.
             self.up.give_up(kit);
         }
-        if matches!(down.stopped, Stopped::SinkGone | Stopped::SinkBroke | Stopped::SinkRefused) {
+        if matches!(down.stopped, Stopped::SinkGone | Stopped::SinkBroke(_)) {
             // And the client may have said something before it did.
             self.down.give_up(kit);
-            if down.stopped == Stopped::SinkBroke {
+            if matches!(down.stopped, Stopped::SinkBroke(_)) {
                 self.up.breaks_off();
                 up.stopped = Stopped::HasMore;
             }

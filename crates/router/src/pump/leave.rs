@@ -9,18 +9,39 @@ use std::time::Duration;
 use drowse_core::Timestamp;
 use drowse_wire::control::EdgeCause;
 use rustix::fd::OwnedFd;
-use rustix::net::sockopt;
+use rustix::net::{connect_unspec, sockopt};
 
 use super::Pump;
-use super::conn::{Came, Conn, Phase};
-use super::queued::has_unsent;
-use super::sweep::LEAVES_EVERY;
-use super::way::Source;
+use super::conn::{Came, Conn, Key, Phase};
+use super::queued::unsent;
+use super::stopped::is_break;
+use super::way::{Source, Way};
 use crate::door::Admitted;
 use crate::queue::Ticket;
 
-/// For how long the last words of somebody who is gone wait to be taken.
+/// For how long the last words of somebody who is gone may stand still.
 const LAST_WORDS_FOR: Duration = Duration::from_mins(1);
+
+/// How often it is asked whether they have arrived: the kernel does not say.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// Who is leaving.
+#[derive(Debug)]
+pub(super) struct Leaving {
+    keys: Vec<Key>,
+    look_at: Timestamp,
+}
+
+impl Leaving {
+    pub(super) const fn new(now: Timestamp) -> Self {
+        Self { keys: Vec::new(), look_at: now }
+    }
+
+    /// When they are looked at next.
+    pub(super) fn look_at(&self) -> Option<Timestamp> {
+        (!self.keys.is_empty()).then_some(self.look_at)
+    }
+}
 
 impl Pump {
     /// Ends a connection. Whoever has not heard the end of the other side is told first that there was none.
@@ -32,22 +53,43 @@ impl Pump {
             pass.leave(EdgeCause::Left, self.now);
         }
         if conn.has_flowed() {
-            conn.phase = Phase::Leaving { until: self.now + LAST_WORDS_FOR };
-            return self.leave(slot);
+            conn.phase = Phase::Leaving { unsent: 0, until: self.now + LAST_WORDS_FOR };
+            if !self.leave(slot) {
+                let Some(conn) = self.conns.get_mut(slot) else { return };
+                self.leaving.keys.push(Key { slot, turn: conn.turn });
+                self.leaving.look_at = self.leaving.look_at.max(self.now);
+            }
+        } else if !conn.is_leaving() {
+            self.remove(slot);
         }
-        self.remove(slot);
     }
 
-    /// Lets go of a connection that is over, as soon as everybody has what was sent to them.
-    pub(super) fn leave(&mut self, slot: u32) {
-        let Some(conn) = self.conns.get_mut(slot) else { return };
-        let Phase::Leaving { until } = conn.phase else { return };
-        if self.now < until && conn.are_to_hear_of_a_break().any(has_unsent) {
-            self.sweep_at = self.sweep_at.min(self.now + LEAVES_EVERY);
+    /// Lets go of a connection that is over, as soon as everybody has what was sent to them. False: not yet.
+    pub(super) fn leave(&mut self, slot: u32) -> bool {
+        let Some(conn) = self.conns.get_mut(slot) else { return true };
+        let Phase::Leaving { unsent: before, until } = conn.phase else { return true };
+        let unsent = conn.part(self.now >= until);
+        if unsent == 0 {
+            self.remove(slot);
+            return true;
+        }
+        // They may take as long as they like, as long as they take something.
+        let until = if unsent < before { self.now + LAST_WORDS_FOR } else { until };
+        conn.phase = Phase::Leaving { unsent, until };
+        false
+    }
+
+    /// Looks at those who are leaving, from time to time.
+    pub(super) fn look_at_leaving(&mut self) {
+        if self.leaving.look_at().is_none_or(|look_at| self.now < look_at) {
             return;
         }
-        conn.break_off();
-        self.remove(slot);
+        for key in std::mem::take(&mut self.leaving.keys) {
+            if self.conns.of(key).is_some() && !self.leave(key.slot) {
+                self.leaving.keys.push(key);
+            }
+        }
+        self.leaving.look_at = self.now + LOOK_EVERY;
     }
 
     fn remove(&mut self, slot: u32) {
@@ -78,8 +120,14 @@ impl Pump {
     }
 
     /// There is no later: whatever has not arrived is lost with the rest.
-    pub(super) fn break_off_all(&self) {
-        self.conns.all().filter(|conn| conn.has_flowed()).for_each(Conn::break_off);
+    pub(super) fn break_off_all(&mut self) {
+        for slot in self.conns.slots() {
+            if let Some(conn) = self.conns.get_mut(slot)
+                && (conn.has_flowed() || conn.is_leaving())
+            {
+                conn.part(true);
+            }
+        }
     }
 }
 
@@ -89,24 +137,46 @@ impl Conn {
         matches!(self.phase, Phase::Flowing | Phase::Silent | Phase::Rejoining(_))
     }
 
-    /// Whoever is still there and has not heard the end of the other side. To close on them would say that there was one, and
-    /// what they have of it would look whole.
-    fn are_to_hear_of_a_break(&self) -> impl Iterator<Item = &OwnedFd> {
-        let client = (!self.down.is_over() && self.up.source < Source::Gone).then_some(&self.client);
-        let worker = self.worker.as_ref().filter(|_| !self.up.is_over() && self.down.source < Source::Gone);
-        client.into_iter().chain(worker)
+    fn is_leaving(&self) -> bool {
+        matches!(self.phase, Phase::Leaving { .. })
     }
 
-    /// Has them hear of it when their sockets close.
-    fn break_off(&self) {
-        for socket in self.are_to_hear_of_a_break() {
-            // If it cannot be set, the socket is gone.
-            let _ = sockopt::set_socket_linger(socket, Some(Duration::ZERO));
+    /// Parts with both sides, with each as soon as it has what was sent to it, or at once. Says how much is still on its way.
+    fn part(&mut self, at_once: bool) -> u64 {
+        let from_client = part_with(&self.client, &mut self.up, &self.down, at_once);
+        let worker = self.worker.as_ref();
+        from_client + worker.map_or(0, |worker| part_with(worker, &mut self.down, &self.up, at_once))
+    }
+
+    /// Whether the client broke off, and the worker has not taken what it said before for so long that it will not. Of a
+    /// client that came to its end and left everything is to be taken, whenever that is.
+    pub(super) fn is_left_behind(&mut self, now: Timestamp) -> bool {
+        if self.up.source < Source::Gone || self.up.is_over() || now.since(self.last_byte_at) < LAST_WORDS_FOR
+        {
+            return false;
+        }
+        let error = sockopt::socket_error(&self.client).ok().and_then(Result::err);
+        if error.is_some_and(is_break) {
+            self.up.breaks_off();
+        }
+        self.up.source == Source::Broken
+    }
+}
+
+/// Parts with one side, if all that was sent to it has arrived, or at once. Says how much has not.
+fn part_with(socket: &OwnedFd, from: &mut Way, to: &Way, at_once: bool) -> u64 {
+    // Closed over words that nobody read, a socket is reset by the kernel, and what is on its way is lost with it as well.
+    let is_in_danger = !to.is_over() || !from.is_complete();
+    if from.source >= Source::Gone || !is_in_danger {
+        return 0;
+    }
+    let unsent = if at_once { 0 } else { unsent(socket) };
+    if unsent == 0 {
+        from.source = Source::Broken;
+        if !to.is_over() {
+            // To close would say that there was an end. If it cannot be taken back, the socket is gone.
+            let _ = connect_unspec(socket);
         }
     }
-
-    /// Whether the client is gone for good, and the worker has not taken what it said for so long that it will not.
-    pub(super) fn is_left_behind(&self, now: Timestamp) -> bool {
-        self.up.source >= Source::Gone && !self.up.is_over() && now.since(self.last_byte_at) >= LAST_WORDS_FOR
-    }
+    unsent
 }

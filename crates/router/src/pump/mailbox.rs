@@ -32,6 +32,8 @@ pub(crate) enum Letter {
     Close(u64, mpsc::Sender<()>),
     /// Those who came in by a port end.
     CutPort(u64),
+    /// There is no time left: all end as they are. Whoever waits for that is told when the sender is dropped.
+    BreakOff(mpsc::Sender<()>),
     /// It is over.
     End,
 }

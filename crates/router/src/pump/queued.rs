@@ -10,11 +10,11 @@ use rustix::ioctl::{Getter, Opcode, ioctl};
 #[expect(clippy::cast_possible_truncation, reason = "a small number, whose type is another on some machines")]
 const OUTQ: Opcode = libc::TIOCOUTQ as Opcode;
 
-/// Whether something is still on its way to a peer. Not to one that is gone.
-pub(super) fn has_unsent(socket: &OwnedFd) -> bool {
+/// How much is still on its way to a peer. Of one that is gone it says nothing.
+pub(super) fn unsent(socket: &OwnedFd) -> u64 {
     // SAFETY: for a socket this asks for what is in its queue, and has the kernel write one int.
     let queued = unsafe { ioctl(socket, Getter::<OUTQ, c_int>::new()) };
-    queued.is_ok_and(|queued| queued > 0)
+    queued.ok().and_then(|queued| u64::try_from(queued).ok()).unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -32,9 +32,9 @@ mod tests {
         one.set_nonblocking(true).unwrap();
         while one.write(&[7; 4096]).is_ok() {}
         let one = OwnedFd::from(one);
-        assert!(has_unsent(&one));
+        assert!(unsent(&one) > 0);
         let mut buffer = [0; 8192];
-        while has_unsent(&one) {
+        while unsent(&one) > 0 {
             assert!(other.read(&mut buffer).unwrap() > 0);
         }
     }

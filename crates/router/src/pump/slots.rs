@@ -126,11 +126,6 @@ impl Slots {
         self.free.append(&mut self.left);
     }
 
-    /// Everybody.
-    pub(super) fn all(&self) -> impl Iterator<Item = &Conn> {
-        self.places.iter().filter_map(|place| place.conn.as_deref())
-    }
-
     /// All places that are taken.
     pub(super) fn slots(&self) -> Vec<u32> {
         let taken = self.places.iter().zip(0..).filter(|(place, _)| place.conn.is_some());

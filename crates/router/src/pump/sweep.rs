@@ -17,9 +17,6 @@ const EVERY: Duration = Duration::from_secs(1);
 /// And how often at most, when silence is short.
 const EVERY_AT_MOST: Duration = Duration::from_millis(50);
 
-/// How often it is asked whether somebody has what was sent to them before they are told that it broke off.
-pub(super) const LEAVES_EVERY: Duration = Duration::from_millis(100);
-
 /// A connection that has lived this long is worth the calls that make it find out when its peer has died.
 const KEEP_ALIVE_AFTER: Duration = Duration::from_secs(10);
 
@@ -67,16 +64,18 @@ impl Pump {
                 }
                 EVERY
             }
-            Phase::Flowing if conn.may_flow() && self.is_valid && conn.is_left_behind(now) => {
-                self.close(slot);
-                EVERY
+            Phase::Flowing => {
+                if self.is_valid && conn.may_flow() && conn.is_left_behind(now) {
+                    self.close(slot);
+                    return EVERY;
+                }
+                self.listen_for_silence(slot)
             }
-            Phase::Flowing => self.listen_for_silence(slot),
-            Phase::Leaving { .. } => {
-                self.leave(slot);
-                LEAVES_EVERY
-            }
-            Phase::Dialing { .. } | Phase::Waiting(_) | Phase::Silent | Phase::Rejoining(_) => EVERY,
+            Phase::Dialing { .. }
+            | Phase::Waiting(_)
+            | Phase::Silent
+            | Phase::Rejoining(_)
+            | Phase::Leaving { .. } => EVERY,
         }
     }
 

@@ -15,6 +15,7 @@ use rustix::pipe::{SpliceFlags, splice};
 use super::bulk::Bulk;
 use super::pipes::{BATCH, Pipe, Pipes};
 use super::sent::Sent;
+use super::stopped::{Failed, Ran, Stopped};
 
 /// How much is read at once.
 pub(super) const BUFFER: usize = 64 << 10;
@@ -67,6 +68,8 @@ enum End {
     Heard,
     /// And the sink has been told.
     PassedOn,
+    /// The sink takes nothing any more, whatever the source may have to say.
+    GivenUp,
 }
 
 /// What is known of whoever speaks.
@@ -109,56 +112,6 @@ pub(super) struct Terms<'a> {
     pub(super) holds_end: bool,
 }
 
-/// What came of a run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Ran {
-    /// So many bytes were taken by the sink.
-    pub(super) moved: u64,
-    pub(super) stopped: Stopped,
-}
-
-/// Why a run stopped.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Stopped {
-    /// A socket has to change first, or it is over.
-    #[default]
-    Waits,
-    /// It could go on: others first.
-    HasMore,
-    /// The source is gone without an end.
-    SourceGone,
-    /// The sink takes nothing any more.
-    SinkGone,
-    /// And it broke off. That was its last word, and whoever reads from it hears an end instead.
-    SinkBroke,
-    /// The sink never picked up.
-    SinkRefused,
-}
-
-enum Failed {
-    Source,
-    Sink(Errno),
-}
-
-/// Whether this is how a call ends that was not answered.
-pub(super) fn is_refusal(error: Errno) -> bool {
-    [
-        Errno::CONNREFUSED,
-        Errno::TIMEDOUT,
-        Errno::HOSTUNREACH,
-        Errno::NETUNREACH,
-        Errno::HOSTDOWN,
-        Errno::NETDOWN,
-        Errno::ADDRNOTAVAIL,
-    ]
-    .contains(&error)
-}
-
-/// Whether an error means that a peer broke off, and not only that it is gone after its end.
-pub(super) fn is_break(error: Errno) -> bool {
-    error != Errno::PIPE
-}
-
 impl Way {
     /// One whose source may have spoken before it was watched, which is not told of.
     pub(super) fn of_a_stranger() -> Self {
@@ -172,8 +125,13 @@ impl Way {
         way
     }
 
-    /// The end was heard and passed on.
+    /// The end was heard and passed on, or nobody listens any more.
     pub(super) fn is_over(&self) -> bool {
+        matches!(self.end, End::PassedOn | End::GivenUp)
+    }
+
+    /// All that the source had to say was read and passed on.
+    pub(super) fn is_complete(&self) -> bool {
         self.end == End::PassedOn
     }
 
@@ -237,13 +195,7 @@ impl Way {
     /// Moves what can be moved.
     pub(super) fn run(&mut self, source: &OwnedFd, sink: &OwnedFd, kit: &mut Kit, terms: Terms<'_>) -> Ran {
         let mut ran = Ran::default();
-        ran.stopped = match self.turns(source, sink, kit, terms, &mut ran.moved) {
-            Ok(stopped) => stopped,
-            Err(Failed::Source) => Stopped::SourceGone,
-            Err(Failed::Sink(error)) if is_refusal(error) => Stopped::SinkRefused,
-            Err(Failed::Sink(error)) if is_break(error) => Stopped::SinkBroke,
-            Err(Failed::Sink(_)) => Stopped::SinkGone,
-        };
+        ran.stopped = self.turns(source, sink, kit, terms, &mut ran.moved).unwrap_or_else(Stopped::from);
         ran
     }
 
@@ -484,7 +436,7 @@ impl Way {
     /// The sink takes nothing any more: what is left is thrown away, and nothing is read.
     pub(super) fn give_up(&mut self, kit: &mut Kit) {
         self.drop_held(kit);
-        self.end = End::PassedOn;
+        self.end = End::GivenUp;
     }
 
     /// Begins anew from another source.

@@ -1,13 +1,14 @@
 //! Connections that break off: nobody takes half of something for the whole, and nobody is held by somebody who is gone.
 
 use std::io::{self, ErrorKind, Read as _, Write as _};
-use std::net::TcpStream;
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::mpsc;
 use std::time::Duration;
 
+use drowse_router::{Closing, Open};
 use rustix::net::sockopt;
 
-use super::plane::{program, until};
+use super::plane::{echo, program, until};
 use crate::door::plane::id;
 use crate::{ASLEEP, Bench, call, says};
 
@@ -16,6 +17,12 @@ const MIB: usize = 1 << 20;
 fn break_off(stream: TcpStream) {
     sockopt::set_socket_linger(&stream, Some(Duration::ZERO)).unwrap();
     drop(stream);
+}
+
+/// Time in which a pump looks around: it does so by the machine's clock.
+#[expect(clippy::disallowed_methods, reason = "there is nothing to be seen by which it could be told")]
+fn lets_pass(millis: u64) {
+    std::thread::sleep(Duration::from_millis(millis));
 }
 
 /// What is heard, and whether that was all.
@@ -38,6 +45,54 @@ fn is_reset(end: &io::Result<()>) -> bool {
 fn answer(stream: &mut TcpStream) -> bool {
     let mut word = [0; 5];
     stream.read_exact(&mut word).is_ok() && stream.write_all(&word).is_ok()
+}
+
+/// A client that has said so much that nothing goes through any more, for the worker takes none of it.
+fn jammed(bench: &Bench, door: &Open) -> TcpStream {
+    let mut stream = call(door);
+    says(&mut stream, "hello");
+    stream.set_nonblocking(true).unwrap();
+    let mut counted = 0;
+    let jam = || {
+        while stream.write(&[7; 8192]).is_ok() {}
+        let before = std::mem::replace(&mut counted, bench.router.door(&id("web")).counts().to_worker);
+        before == counted && stream.write(&[7]).is_err()
+    };
+    until("it is jammed", jam, |is_jammed| *is_jammed);
+    stream.set_nonblocking(false).unwrap();
+    stream
+}
+
+/// A worker that answers once and takes nothing more.
+fn deaf() -> SocketAddr {
+    program(|mut stream| {
+        answer(&mut stream);
+        loop {
+            std::thread::park();
+        }
+    })
+}
+
+/// A client that takes nothing, of a worker that has said so much and then broken off.
+fn client_of_a_broken_worker(bench: &Bench, size: usize) -> (TcpStream, Open) {
+    let (tell, told) = mpsc::channel::<()>();
+    let told = std::sync::Mutex::new(told);
+    let target = program(move |mut stream| {
+        if answer(&mut stream) {
+            stream.write_all(&vec![7; size]).unwrap();
+            told.lock().unwrap().recv().unwrap();
+            break_off(stream);
+        }
+    });
+    let door = bench.door("web", target);
+    let mut stream = call(&door);
+    sockopt::set_socket_recv_buffer_size(&stream, 4096).unwrap();
+    says(&mut stream, "hello");
+    let counted = || bench.router.door(&id("web")).counts().to_client;
+    until("the kernel has it", counted, |sent| *sent == 5 + size as u64);
+    tell.send(()).unwrap();
+    until("it counts no more", || bench.open("web"), |open| *open == 0);
+    (stream, door)
 }
 
 #[test]
@@ -64,25 +119,9 @@ fn an_upload_that_breaks_off_is_not_taken_for_whole() {
 #[test]
 fn whoever_is_slow_has_all_that_came_before_the_break() {
     let bench = Bench::new();
-    let (tell, told) = mpsc::channel::<()>();
-    let told = std::sync::Mutex::new(told);
     let size = MIB / 8;
-    let target = program(move |mut stream| {
-        if answer(&mut stream) {
-            stream.write_all(&vec![7; size]).unwrap();
-            told.lock().unwrap().recv().unwrap();
-            break_off(stream);
-        }
-    });
-    let door = bench.door("web", target);
-    let mut stream = call(&door);
-    sockopt::set_socket_recv_buffer_size(&stream, 4096).unwrap();
-    says(&mut stream, "hello");
-    let counted = || bench.router.door(&id("web")).counts().to_client;
-    until("the kernel has it", counted, |sent| *sent == 5 + size as u64);
-    tell.send(()).unwrap();
     // The worker is gone, and its visitor holds it no more, however long they take.
-    until("it counts no more", || bench.open("web"), |open| *open == 0);
+    let (mut stream, _door) = client_of_a_broken_worker(&bench, size);
     let (heard, end) = hear(&mut stream);
     assert_eq!(heard, size);
     assert!(is_reset(&end), "half of it would have looked whole");
@@ -118,7 +157,7 @@ fn an_end_that_came_before_the_break_is_one() {
     let target = program(move |mut stream| {
         if answer(&mut stream) {
             stream.write_all(&vec![7; size]).unwrap();
-            stream.shutdown(std::net::Shutdown::Write).unwrap();
+            stream.shutdown(Shutdown::Write).unwrap();
             // The end is known to have come when somebody has heard it.
             let _ = stream.read(&mut [0]);
             break_off(stream);
@@ -137,24 +176,8 @@ fn an_end_that_came_before_the_break_is_one() {
 #[test]
 fn a_client_that_is_gone_is_noticed_while_the_worker_takes_nothing() {
     let bench = Bench::new();
-    let target = program(|mut stream| {
-        answer(&mut stream);
-        loop {
-            std::thread::park();
-        }
-    });
-    let door = bench.door("web", target);
-    let mut stream = call(&door);
-    says(&mut stream, "hello");
-    stream.set_nonblocking(true).unwrap();
-    let mut counted = 0;
-    // Until nothing goes through any more.
-    let jam = || {
-        while stream.write(&[7; 8192]).is_ok() {}
-        let before = std::mem::replace(&mut counted, bench.router.door(&id("web")).counts().to_worker);
-        before == counted && stream.write(&[7]).is_err()
-    };
-    until("it is jammed", jam, |is_jammed| *is_jammed);
+    let door = bench.door("web", deaf());
+    let stream = jammed(&bench, &door);
     break_off(stream);
     // What it said is still to be taken, for a while.
     bench.skip(Duration::from_secs(50));
@@ -216,4 +239,139 @@ fn sleep_that_was_forced_is_no_end_of_a_download() {
     let (heard, end) = hear(&mut stream);
     assert_eq!(heard, 1000);
     assert!(is_reset(&end), "{end:?}");
+}
+
+#[test]
+fn a_jam_on_one_side_does_not_keep_the_other_waiting_for_the_break() {
+    let bench = Bench::new();
+    let door = bench.door("web", deaf());
+    let mut stream = jammed(&bench, &door);
+    bench.plane.set("web", |subject| {
+        (subject.is_awake, subject.may_wake, subject.fell) = (false, false, Some(ASLEEP));
+    });
+    let (heard, end) = hear(&mut stream);
+    assert_eq!(heard, 0);
+    assert!(is_reset(&end), "{end:?}");
+    assert_eq!(bench.router.door(&id("web")).held(), 1, "the worker may still take what is on its way");
+    let free_at_last = || {
+        bench.skip(Duration::from_secs(2));
+        bench.router.door(&id("web")).held()
+    };
+    until("its place is free", free_at_last, |held| *held == 0);
+}
+
+#[test]
+fn whoever_is_slow_has_time_as_long_as_they_take_something() {
+    let bench = Bench::new();
+    let size = MIB / 8;
+    let (mut stream, _door) = client_of_a_broken_worker(&bench, size);
+    // So much may have come already.
+    stream.read_exact(&mut vec![0; size / 2]).unwrap();
+    for _ in 0..8 {
+        // Those who leave are looked at every tenth of a second.
+        lets_pass(150);
+        bench.skip(Duration::from_secs(20));
+        stream.read_exact(&mut vec![0; size / 16]).expect("nothing is lost");
+    }
+    assert!(is_reset(&hear(&mut stream).1));
+}
+
+#[test]
+fn a_break_that_had_no_time_is_one_all_the_same() {
+    let bench = Bench::new();
+    let size = MIB / 8;
+    let (mut stream, door) = client_of_a_broken_worker(&bench, size);
+    // Drowse ends: whoever is here is cut, and what has not ended then is broken off.
+    door.close(Closing::Cut);
+    bench.finish_within(Duration::from_millis(20));
+    let (heard, end) = hear(&mut stream);
+    assert!(heard < size && is_reset(&end), "{heard} of {size}: {end:?}");
+}
+
+#[test]
+fn what_has_not_ended_when_there_is_no_time_left_breaks_off() {
+    let bench = Bench::new();
+    let door = bench.door("web", deaf());
+    let mut stream = call(&door);
+    says(&mut stream, "hello");
+    bench.finish_within(Duration::from_millis(20));
+    let (heard, end) = hear(&mut stream);
+    assert_eq!(heard, 0);
+    assert!(is_reset(&end), "{end:?}");
+    until("its place is free", || bench.router.door(&id("web")).held(), |held| *held == 0);
+}
+
+#[test]
+fn an_upload_that_came_to_its_end_waits_for_its_worker_for_as_long_as_it_takes() {
+    let bench = Bench::new();
+    let (tell, told) = mpsc::channel();
+    let (go_on, goes_on) = mpsc::channel::<()>();
+    let goes_on = std::sync::Mutex::new(goes_on);
+    let target = program(move |mut stream| {
+        if answer(&mut stream) {
+            // It has nothing more to say, so the client's end is all that is left: its socket is gone with that.
+            stream.shutdown(Shutdown::Write).unwrap();
+            goes_on.lock().unwrap().recv().unwrap();
+            tell.send(hear(&mut stream)).unwrap();
+        }
+    });
+    let door = bench.door("web", target);
+    let mut stream = call(&door);
+    says(&mut stream, "hello");
+    assert_eq!(stream.read(&mut [0]).unwrap(), 0);
+    let mut said = 0;
+    let mut stuck = 0;
+    // Until the router holds some, and its own socket has more, but the client's kernel has none.
+    while stuck < 20 {
+        let before = bench.router.door(&id("web")).counts().to_worker;
+        stream.write_all(&[7; 8192]).unwrap();
+        said += 8192;
+        lets_pass(4);
+        stuck = if before == bench.router.door(&id("web")).counts().to_worker { stuck + 1 } else { 0 };
+    }
+    drop(stream);
+    lets_pass(20);
+    let other = bench.door("other", program(echo));
+    for _ in 0..3 {
+        bench.skip(Duration::from_secs(100));
+        // The pump looks around when something happens.
+        says(&mut call(&other), "hello");
+    }
+    assert_eq!(bench.open("web"), 1, "it is in use");
+    go_on.send(()).unwrap();
+    let (heard, end) = told.recv().unwrap();
+    assert_eq!((heard, end.is_ok()), (said, true));
+    until("nobody is held", || bench.open("web"), |open| *open == 0);
+}
+
+#[test]
+fn an_answer_is_heard_by_whoever_still_speaks_when_the_worker_has_gone() {
+    let bench = Bench::new();
+    let size = MIB / 8;
+    let (tell, told) = mpsc::channel();
+    let target = program(move |mut stream| {
+        if answer(&mut stream) {
+            stream.write_all(&vec![7; size]).unwrap();
+            drop(stream);
+            tell.send(()).unwrap();
+        }
+    });
+    let door = bench.door("web", target);
+    for _ in 0..2 {
+        let mut stream = call(&door);
+        sockopt::set_socket_recv_buffer_size(&stream, 4096).unwrap();
+        let before = bench.router.door(&id("web")).counts().to_client;
+        says(&mut stream, "hello");
+        let counted = || bench.router.door(&id("web")).counts().to_client - before;
+        until("the kernel has it", counted, |sent| *sent == 5 + size as u64);
+        told.recv().unwrap();
+        // The first finds out that the worker is gone; nobody reads the others.
+        for _ in 0..10 {
+            stream.write_all(&[7; 1_000]).unwrap();
+            lets_pass(4);
+        }
+        until("it counts no more", || bench.open("web"), |open| *open == 0);
+        let (heard, end) = hear(&mut stream);
+        assert_eq!((heard, end.is_ok()), (size, true), "{end:?}");
+    }
 }

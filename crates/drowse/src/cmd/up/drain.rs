@@ -58,7 +58,7 @@ impl Draining {
                 self.doors.close(Closing::Cut);
             }
             // The fleet hears that they have left, if there is one.
-            let _ = tokio::time::timeout(CUT_FOR, self.router.finish()).await;
+            self.router.finish_within(CUT_FOR).await;
         };
         tokio::select! {
             () = staying => {}

@@ -85,7 +85,7 @@ impl Life<'_> {
             () = ends.next() => {}
         }
         self.doors.close(Closing::Cut);
-        let _ = tokio::time::timeout(CUT_FOR, self.router.finish()).await;
+        self.router.finish_within(CUT_FOR).await;
         if self.args.demo {
             demo::end_workers(&self.fleet, &self.settings).await;
         }
@@ -129,7 +129,7 @@ impl Life<'_> {
         let is_empty = self.router.taken() == 0;
         if is_empty {
             // The fleet hears that the last one has left.
-            let _ = tokio::time::timeout(CUT_FOR, self.router.finish()).await;
+            self.router.finish_within(CUT_FOR).await;
         }
         self.stop_loop.send_replace(true);
         if !self.ticking.is_finished() {
