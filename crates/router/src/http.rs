@@ -67,6 +67,17 @@ pub(crate) const FULL: &[u8] =
 /// How long somebody who came in before the port closed, and has not asked for anything yet, may take to do so.
 const ASKS_WITHIN: Duration = Duration::from_secs(1);
 
+/// How it was over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Over {
+    /// All was answered, or the client is gone.
+    Ended,
+    /// In the middle of an answer.
+    BrokeOff,
+    /// The port is closed, and nobody waits any more.
+    Cut,
+}
+
 /// A client on one connection.
 #[derive(Debug)]
 struct Caller {
@@ -116,7 +127,7 @@ pub(crate) async fn serve(router: &Router, client: TcpStream, from: IpAddr, port
         .header_read_timeout(SAYS_WITHIN)
         .max_buf_size(HEAD_AT_MOST);
     let client = Socket::new(client, &caller.flushes);
-    let broke_off = {
+    let over = {
         let mut served = pin!(http.serve_connection(TokioIo::new(client.clone()), service).with_upgrades());
         let closes = async {
             let _ = closing.wait_for(|closing| *closing != Closing::Open).await;
@@ -124,15 +135,13 @@ pub(crate) async fn serve(router: &Router, client: TcpStream, from: IpAddr, port
                 tokio::time::sleep(ASKS_WITHIN).await;
             }
         };
-        let is_over = tokio::select! {
-            biased;
-            served = served.as_mut() => Some(served),
-            () = client.is_gone() => Some(Ok(())),
-            () = closes => None,
-        };
-        let served = if let Some(served) = is_over {
-            served
-        } else {
+        let answered = async {
+            tokio::select! {
+                biased;
+                served = served.as_mut() => return served,
+                () = client.is_gone() => return Ok(()),
+                () = closes => {}
+            }
             // What is under way is answered, and that was the last.
             served.as_mut().graceful_shutdown();
             tokio::select! {
@@ -140,11 +149,17 @@ pub(crate) async fn serve(router: &Router, client: TcpStream, from: IpAddr, port
                 () = client.is_gone() => Ok(()),
             }
         };
-        // Nothing else of what is ours fails.
-        served.is_err_and(|error| error.is_user())
+        tokio::select! {
+            biased;
+            // Nothing else of what is ours fails.
+            answered = answered => if answered.is_err_and(|error| error.is_user()) { Over::BrokeOff } else { Over::Ended },
+            () = port.is_cut() => Over::Cut,
+        }
     };
-    if broke_off {
-        return break_off(client, &caller).await;
+    match over {
+        Over::Ended => {}
+        Over::BrokeOff => return break_off(client, &caller).await,
+        Over::Cut => return client.into_inner().map_or((), |stream| caller.cut(&stream)),
     }
     let joining = lock(&caller.joining).take();
     if let Some(joining) = joining {
@@ -168,14 +183,21 @@ fn has_unread(stream: &TcpStream) -> bool {
 async fn break_off(client: Socket, caller: &Caller) {
     let Some(stream) = client.into_inner() else { return };
     if caller.ends_by_close.load(Ordering::Relaxed) {
-        // It is reset.
-        let _ = rustix::net::sockopt::set_socket_linger(&stream, Some(Duration::ZERO));
+        caller.cut(&stream);
     } else {
         farewell(stream, b"").await;
     }
 }
 
 impl Caller {
+    /// Has the end of the connection not be taken for the end of an answer.
+    fn cut(&self, stream: &TcpStream) {
+        if self.ends_by_close.load(Ordering::Relaxed) {
+            // It is reset.
+            let _ = rustix::net::sockopt::set_socket_linger(stream, Some(Duration::ZERO));
+        }
+    }
+
     /// Where hosts lead just now.
     fn names(&self) -> Arc<Names> {
         match self.port.leads() {

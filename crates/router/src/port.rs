@@ -47,6 +47,13 @@ impl Port {
         *self.leading.lock().unwrap_or_else(PoisonError::into_inner) = (leads, leading);
     }
 
+    /// Ends when whoever is in is cut.
+    pub(crate) async fn is_cut(&self) {
+        let mut closing = self.closing.subscribe();
+        // It is not closed for as long as this is here.
+        let _ = closing.wait_for(|closing| *closing == Closing::Cut).await;
+    }
+
     pub(crate) fn leads(&self) -> Leads {
         self.leading.lock().unwrap_or_else(PoisonError::into_inner).0.clone()
     }

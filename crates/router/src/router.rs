@@ -425,11 +425,7 @@ impl Inside {
         let (router, port) = (Router(Arc::clone(self)), Arc::clone(port));
         let listening = async move {
             if let Ok(client) = TcpStream::from_std(client.into()) {
-                let mut closing = port.closing.subscribe();
-                tokio::select! {
-                    () = serve(&router, leads, client, from, &port) => {}
-                    _ = closing.wait_for(|closing| *closing == Closing::Cut) => {}
-                }
+                serve(&router, leads, client, from, &port).await;
             }
             router.0.room.give_back(&held);
             drop(held);
@@ -524,7 +520,7 @@ async fn serve(router: &Router, leads: Leads, client: TcpStream, from: IpAddr, p
     match leads {
         // A pump leads them by itself.
         Leads::Port(_) => {}
-        Leads::Tls(names) => tls::serve(router, &names, Comer { client, from, port: port.id }).await,
+        Leads::Tls(names) => tls::serve(router, &names, Comer { client, from, port: port.id }, port).await,
         Leads::Http(_) => http::serve(router, client, from, port).await,
     }
 }

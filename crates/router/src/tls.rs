@@ -10,6 +10,7 @@ use tokio::net::TcpStream;
 
 use crate::close::farewell;
 use crate::names::Names;
+use crate::port::Port;
 use crate::router::{Comer, Router};
 use crate::turned::Turned;
 use hello::{Hello, Wanted};
@@ -57,11 +58,13 @@ impl From<&Turned> for Alert {
 }
 
 /// Leads a client to the worker that it names.
-pub(crate) async fn serve(router: &Router, names: &Names, mut comer: Comer) {
-    // Whoever is not done by then, and whoever speaks something else, is told nothing: nobody listens.
-    let Ok(Some((wanted, bytes))) = tokio::time::timeout(SAYS_WITHIN, listen(&mut comer.client)).await else {
-        return;
+pub(crate) async fn serve(router: &Router, names: &Names, mut comer: Comer, port: &Port) {
+    let listened = tokio::select! {
+        listened = tokio::time::timeout(SAYS_WITHIN, listen(&mut comer.client)) => listened,
+        () = port.is_cut() => return,
     };
+    // Whoever is not done by then, and whoever speaks something else, is told nothing: nobody listens.
+    let Ok(Some((wanted, bytes))) = listened else { return };
     let name = match &wanted {
         Wanted::Host(name) => Some(name),
         Wanted::Nobody => None,

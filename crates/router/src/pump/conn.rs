@@ -13,6 +13,7 @@ use rustix::net::{RecvFlags, getpeername, recv, sockopt};
 use tokio::sync::oneshot;
 
 use super::crowd::Round;
+use super::leave::LastWords;
 use super::sent::Sent;
 use super::slots::Mark;
 use super::stopped::{Ran, Stopped, is_break, is_refusal};
@@ -62,9 +63,8 @@ pub(super) enum Phase {
     Silent,
     /// At the gate again.
     Rejoining(Option<Ticket>),
-    /// It is over, and whoever is still there is to have what came before that. So much of it was on its way at the last look,
-    /// and for so long it may stand still.
-    Leaving { unsent: u64, until: Timestamp },
+    /// It is over, and whoever is still there is to have what came before that.
+    Leaving { to_client: LastWords, to_worker: LastWords },
 }
 
 /// One connection.
@@ -207,7 +207,7 @@ impl Conn {
     pub(super) fn run(&mut self, kit: &mut Kit, now: Timestamp) -> Went {
         let Some(worker) = &self.worker else { return Went::On };
         let may_call_again = self.sent.is_some() && now < self.lane.door.replay_until();
-        let terms = Terms { sent: self.sent.as_mut(), is_last: self.down.is_over(), holds_end: false };
+        let terms = Terms { sent: self.sent.as_mut(), is_last: self.down.is_complete(), holds_end: false };
         let mut up = self.up.run(&self.client, worker, kit, terms);
         if let Stopped::SinkBroke(error) = up.stopped {
             if is_refusal(error) && up.moved == 0 && matches!(self.phase, Phase::Dialing { .. }) {
@@ -215,12 +215,12 @@ impl Conn {
             }
             self.down.breaks_off();
         }
-        let terms = Terms { sent: None, is_last: self.up.is_over(), holds_end: may_call_again };
+        let terms = Terms { sent: None, is_last: self.up.is_complete(), holds_end: may_call_again };
         let mut down = self.down.run(worker, &self.client, kit, terms);
         if down.moved > 0 && self.sent.take().is_some() {
             self.lane.door.has_answered();
             // An end that came with the first answer was held back for nothing.
-            let terms = Terms { sent: None, is_last: self.up.is_over(), holds_end: false };
+            let terms = Terms { sent: None, is_last: self.up.is_complete(), holds_end: false };
             let rest = self.down.run(worker, &self.client, kit, terms);
             down = Ran { moved: down.moved + rest.moved, stopped: rest.stopped };
         }
@@ -246,7 +246,7 @@ impl Conn {
             }
             // It has heard what was said, and its end is its answer.
             self.sent = None;
-            let terms = Terms { sent: None, is_last: self.up.is_over(), holds_end: false };
+            let terms = Terms { sent: None, is_last: self.up.is_complete(), holds_end: false };
             let worker = self.worker.as_ref().expect("it hung up a moment ago");
             down.stopped = self.down.run(worker, &self.client, kit, terms).stopped;
         }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use drowse_core::Timestamp;
 use drowse_wire::control::EdgeCause;
 use rustix::fd::OwnedFd;
-use rustix::net::{connect_unspec, sockopt};
+use rustix::net::{connect_unspec, getpeername, sockopt};
 
 use super::Pump;
 use super::conn::{Came, Conn, Key, Phase};
@@ -43,6 +43,14 @@ impl Leaving {
     }
 }
 
+/// What is still on its way to one side of a connection that is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct LastWords {
+    unsent: u64,
+    /// For so long it may stand still.
+    until: Timestamp,
+}
+
 impl Pump {
     /// Ends a connection. Whoever has not heard the end of the other side is told first that there was none.
     pub(super) fn close(&mut self, slot: u32) {
@@ -53,10 +61,11 @@ impl Pump {
             pass.leave(EdgeCause::Left, self.now);
         }
         if conn.has_flowed() {
-            conn.phase = Phase::Leaving { unsent: 0, until: self.now + LAST_WORDS_FOR };
+            let words = LastWords { unsent: 0, until: self.now + LAST_WORDS_FOR };
+            conn.phase = Phase::Leaving { to_client: words, to_worker: words };
+            let key = Key { slot, turn: conn.turn };
             if !self.leave(slot) {
-                let Some(conn) = self.conns.get_mut(slot) else { return };
-                self.leaving.keys.push(Key { slot, turn: conn.turn });
+                self.leaving.keys.push(key);
                 self.leaving.look_at = self.leaving.look_at.max(self.now);
             }
         } else if !conn.is_leaving() {
@@ -67,16 +76,14 @@ impl Pump {
     /// Lets go of a connection that is over, as soon as everybody has what was sent to them. False: not yet.
     pub(super) fn leave(&mut self, slot: u32) -> bool {
         let Some(conn) = self.conns.get_mut(slot) else { return true };
-        let Phase::Leaving { unsent: before, until } = conn.phase else { return true };
-        let unsent = conn.part(self.now >= until);
-        if unsent == 0 {
-            self.remove(slot);
+        if !conn.is_leaving() {
             return true;
         }
-        // They may take as long as they like, as long as they take something.
-        let until = if unsent < before { self.now + LAST_WORDS_FOR } else { until };
-        conn.phase = Phase::Leaving { unsent, until };
-        false
+        let has_parted = conn.part(self.now);
+        if has_parted {
+            self.remove(slot);
+        }
+        has_parted
     }
 
     /// Looks at those who are leaving, from time to time.
@@ -122,10 +129,11 @@ impl Pump {
     /// There is no later: whatever has not arrived is lost with the rest.
     pub(super) fn break_off_all(&mut self) {
         for slot in self.conns.slots() {
-            if let Some(conn) = self.conns.get_mut(slot)
-                && (conn.has_flowed() || conn.is_leaving())
-            {
-                conn.part(true);
+            self.end(slot);
+            if let Some(conn) = self.conns.get_mut(slot) {
+                let words = LastWords { unsent: 0, until: self.now };
+                conn.phase = Phase::Leaving { to_client: words, to_worker: words };
+                self.leave(slot);
             }
         }
     }
@@ -141,11 +149,13 @@ impl Conn {
         matches!(self.phase, Phase::Leaving { .. })
     }
 
-    /// Parts with both sides, with each as soon as it has what was sent to it, or at once. Says how much is still on its way.
-    fn part(&mut self, at_once: bool) -> u64 {
-        let from_client = part_with(&self.client, &mut self.up, &self.down, at_once);
+    /// Parts with both sides, with each as soon as it has what was sent to it. Says whether that has been done.
+    fn part(&mut self, now: Timestamp) -> bool {
+        let Phase::Leaving { to_client, to_worker } = &mut self.phase else { return true };
+        let from_client = part_with(&self.client, &self.up, &self.down, to_client, now);
         let worker = self.worker.as_ref();
-        from_client + worker.map_or(0, |worker| part_with(worker, &mut self.down, &self.up, at_once))
+        let from_worker = worker.is_none_or(|worker| part_with(worker, &self.down, &self.up, to_worker, now));
+        from_client && from_worker
     }
 
     /// Whether the client broke off, and the worker has not taken what it said before for so long that it will not. Of a
@@ -163,20 +173,25 @@ impl Conn {
     }
 }
 
-/// Parts with one side, if all that was sent to it has arrived, or at once. Says how much has not.
-fn part_with(socket: &OwnedFd, from: &mut Way, to: &Way, at_once: bool) -> u64 {
+/// Parts with one side, if all that was sent to it has arrived or stands still for too long. Says whether it did.
+fn part_with(socket: &OwnedFd, from: &Way, to: &Way, words: &mut LastWords, now: Timestamp) -> bool {
     // Closed over words that nobody read, a socket is reset by the kernel, and what is on its way is lost with it as well.
     let is_in_danger = !to.is_over() || !from.is_complete();
-    if from.source >= Source::Gone || !is_in_danger {
-        return 0;
+    if !is_in_danger || getpeername(socket).is_err() {
+        return true;
     }
-    let unsent = if at_once { 0 } else { unsent(socket) };
-    if unsent == 0 {
-        from.source = Source::Broken;
-        if !to.is_over() {
-            // To close would say that there was an end. If it cannot be taken back, the socket is gone.
-            let _ = connect_unspec(socket);
-        }
+    let unsent = unsent(socket);
+    if unsent < words.unsent {
+        // They may take as long as they like, as long as they take something.
+        words.until = now + LAST_WORDS_FOR;
     }
-    unsent
+    words.unsent = unsent;
+    if unsent > 0 && now < words.until {
+        return false;
+    }
+    if !to.is_over() {
+        // To close would say that there was an end. If it cannot be taken back, the socket is gone.
+        let _ = connect_unspec(socket);
+    }
+    true
 }

@@ -105,7 +105,7 @@ pub(super) struct Way {
 pub(super) struct Terms<'a> {
     /// Gets a copy of what the sink takes.
     pub(super) sent: Option<&'a mut Sent>,
-    /// The other direction is over, and so is all with this one: nobody needs to be told of the end but by
+    /// The other direction has come to its end, and so has all with this one: nobody needs to be told of the end but by
     /// closing.
     pub(super) is_last: bool,
     /// The end is not passed on yet.

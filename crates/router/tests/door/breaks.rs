@@ -301,6 +301,22 @@ fn what_has_not_ended_when_there_is_no_time_left_breaks_off() {
     until("its place is free", || bench.router.door(&id("web")).held(), |held| *held == 0);
 }
 
+/// Has a client say so much that the router holds some and its own socket has more, but the client's kernel has none, and
+/// come to its end. Says how much that was.
+fn say_more_than_is_taken(bench: &Bench, mut stream: TcpStream) -> usize {
+    let (mut said, mut stuck) = (0, 0);
+    while stuck < 20 {
+        let before = bench.router.door(&id("web")).counts().to_worker;
+        stream.write_all(&[7; 8192]).unwrap();
+        said += 8192;
+        lets_pass(4);
+        stuck = if before == bench.router.door(&id("web")).counts().to_worker { stuck + 1 } else { 0 };
+    }
+    drop(stream);
+    lets_pass(20);
+    said
+}
+
 #[test]
 fn an_upload_that_came_to_its_end_waits_for_its_worker_for_as_long_as_it_takes() {
     let bench = Bench::new();
@@ -319,18 +335,7 @@ fn an_upload_that_came_to_its_end_waits_for_its_worker_for_as_long_as_it_takes()
     let mut stream = call(&door);
     says(&mut stream, "hello");
     assert_eq!(stream.read(&mut [0]).unwrap(), 0);
-    let mut said = 0;
-    let mut stuck = 0;
-    // Until the router holds some, and its own socket has more, but the client's kernel has none.
-    while stuck < 20 {
-        let before = bench.router.door(&id("web")).counts().to_worker;
-        stream.write_all(&[7; 8192]).unwrap();
-        said += 8192;
-        lets_pass(4);
-        stuck = if before == bench.router.door(&id("web")).counts().to_worker { stuck + 1 } else { 0 };
-    }
-    drop(stream);
-    lets_pass(20);
+    let said = say_more_than_is_taken(&bench, stream);
     let other = bench.door("other", program(echo));
     for _ in 0..3 {
         bench.skip(Duration::from_secs(100));
@@ -341,6 +346,34 @@ fn an_upload_that_came_to_its_end_waits_for_its_worker_for_as_long_as_it_takes()
     go_on.send(()).unwrap();
     let (heard, end) = told.recv().unwrap();
     assert_eq!((heard, end.is_ok()), (said, true));
+    until("nobody is held", || bench.open("web"), |open| *open == 0);
+}
+
+#[test]
+fn the_end_of_an_upload_is_one_also_when_nobody_hears_the_answer() {
+    let bench = Bench::new();
+    let (tell, told) = mpsc::channel();
+    let (go_on, goes_on) = mpsc::channel::<()>();
+    let goes_on = std::sync::Mutex::new(goes_on);
+    let target = program(move |mut stream| {
+        if answer(&mut stream) {
+            goes_on.lock().unwrap().recv().unwrap();
+            stream.set_nodelay(true).unwrap();
+            // The first has the client's kernel say that nobody listens, and nobody reads the last.
+            for _ in 0..4 {
+                stream.write_all(b"well done").unwrap();
+                lets_pass(20);
+            }
+            tell.send(hear(&mut stream)).unwrap();
+        }
+    });
+    let door = bench.door("web", target);
+    let mut stream = call(&door);
+    says(&mut stream, "hello");
+    let said = say_more_than_is_taken(&bench, stream);
+    go_on.send(()).unwrap();
+    let (heard, end) = told.recv().unwrap();
+    assert_eq!((heard, end.is_ok()), (said, true), "{end:?}");
     until("nobody is held", || bench.open("web"), |open| *open == 0);
 }
 
@@ -357,7 +390,7 @@ fn an_answer_is_heard_by_whoever_still_speaks_when_the_worker_has_gone() {
         }
     });
     let door = bench.door("web", target);
-    for _ in 0..2 {
+    for comes_to_an_end in [false, true] {
         let mut stream = call(&door);
         sockopt::set_socket_recv_buffer_size(&stream, 4096).unwrap();
         let before = bench.router.door(&id("web")).counts().to_client;
@@ -369,6 +402,9 @@ fn an_answer_is_heard_by_whoever_still_speaks_when_the_worker_has_gone() {
         for _ in 0..10 {
             stream.write_all(&[7; 1_000]).unwrap();
             lets_pass(4);
+        }
+        if comes_to_an_end {
+            stream.shutdown(Shutdown::Write).unwrap();
         }
         until("it counts no more", || bench.open("web"), |open| *open == 0);
         let (heard, end) = hear(&mut stream);

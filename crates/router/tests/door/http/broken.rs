@@ -62,3 +62,25 @@ fn an_old_client_takes_no_half_answer_for_a_whole_one() {
     assert_eq!(ended, Err(ErrorKind::ConnectionReset), "{}", String::from_utf8_lossy(&heard));
     assert!(heard.ends_with(b"one"), "{}", String::from_utf8_lossy(&heard));
 }
+
+#[test]
+fn nor_when_it_is_cut_in_the_middle_of_it() {
+    let bench = Bench::new();
+    let door = web(&bench, &Rules::default(), |mut stream| {
+        let _ = stream.read(&mut [0; 1024]);
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\none\r\n");
+        let _ = stream.read(&mut [0]);
+    });
+    let mut stream = call(&door);
+    stream.write_all(b"GET / HTTP/1.0\r\nHost: web.example.org\r\n\r\n").unwrap();
+    let mut heard = Vec::new();
+    while !heard.ends_with(b"one") {
+        let mut some = [0; 1024];
+        let read = stream.read(&mut some).unwrap();
+        assert!(read > 0, "{}", String::from_utf8_lossy(&heard));
+        heard.extend_from_slice(&some[..read]);
+    }
+    door.close(Closing::Cut);
+    let ended = stream.read(&mut [0]).map_err(|error| error.kind());
+    assert_eq!(ended, Err(ErrorKind::ConnectionReset));
+}
