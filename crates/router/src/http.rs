@@ -153,13 +153,18 @@ pub(crate) async fn serve(router: &Router, client: TcpStream, from: IpAddr, port
             biased;
             // Nothing else of what is ours fails.
             answered = answered => if answered.is_err_and(|error| error.is_user()) { Over::BrokeOff } else { Over::Ended },
-            () = port.is_cut() => Over::Cut,
+            () = port.until_cut() => Over::Cut,
         }
     };
     match over {
         Over::Ended => {}
         Over::BrokeOff => return break_off(client, &caller).await,
-        Over::Cut => return client.into_inner().map_or((), |stream| caller.cut(&stream)),
+        Over::Cut => {
+            if let Some(stream) = client.into_inner() {
+                caller.cut(&stream);
+            }
+            return;
+        }
     }
     let joining = lock(&caller.joining).take();
     if let Some(joining) = joining {

@@ -48,7 +48,7 @@ impl Port {
     }
 
     /// Ends when whoever is in is cut.
-    pub(crate) async fn is_cut(&self) {
+    pub(crate) async fn until_cut(&self) {
         let mut closing = self.closing.subscribe();
         // It is not closed for as long as this is here.
         let _ = closing.wait_for(|closing| *closing == Closing::Cut).await;

@@ -61,7 +61,7 @@ impl From<&Turned> for Alert {
 pub(crate) async fn serve(router: &Router, names: &Names, mut comer: Comer, port: &Port) {
     let listened = tokio::select! {
         listened = tokio::time::timeout(SAYS_WITHIN, listen(&mut comer.client)) => listened,
-        () = port.is_cut() => return,
+        () = port.until_cut() => return,
     };
     // Whoever is not done by then, and whoever speaks something else, is told nothing: nobody listens.
     let Ok(Some((wanted, bytes))) = listened else { return };
