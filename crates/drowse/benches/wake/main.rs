@@ -59,7 +59,8 @@ fn rounds() -> Option<usize> {
 fn through_the_door(rounds: usize, floor: &Floor) {
     note(&format!(
         "Through the door: `drowse up`, {} wakes of {WORKERS} workers, one after the other; in between the floor, \
-         a stopped process of the same kind that nobody looks after.",
+         a stopped process of the same kind that nobody looks after. The first visit in a worker's life takes longer: \
+         it is to be shown then, once, that a connection to it stands.",
         WORKERS * rounds
     ));
     let report = Report::group("SQLite: a frozen worker, through the door");
@@ -96,6 +97,7 @@ fn show_door(report: &Report, measured: &Rounds) -> (f64, f64) {
     let aim = Some(Aim::AtMost(0.005));
     report.row("connect → first byte, p99", percentile(&measured.frozen, 99.0), Unit::Seconds, aim);
     report.row("connect → first byte, longest", percentile(&measured.frozen, 100.0), Unit::Seconds, None);
+    report.row("the first in its life, p50", percentile(&measured.first, 50.0), Unit::Seconds, None);
     report.row("while it is awake, p50", percentile(&measured.awake, 50.0), Unit::Seconds, None);
     report.row("while it is awake, p99", percentile(&measured.awake, 99.0), Unit::Seconds, None);
     (cont, percentile(&measured.commits, 50.0))
