@@ -47,6 +47,22 @@ fn answer(stream: &mut TcpStream) -> bool {
     stream.read_exact(&mut word).is_ok() && stream.write_all(&word).is_ok()
 }
 
+/// Somebody orders the worker to sleep, whoever is there.
+fn sleeps_by_force(bench: &Bench) {
+    bench.plane.set("web", |subject| {
+        (subject.is_awake, subject.may_wake, subject.fell) = (false, false, Some(ASLEEP));
+    });
+}
+
+/// Its place is free when time has passed.
+fn is_let_go_of_in_time(bench: &Bench) {
+    let later = || {
+        bench.skip(Duration::from_secs(2));
+        bench.router.door(&id("web")).held()
+    };
+    until("its place is free", later, |held| *held == 0);
+}
+
 /// A client that has said so much that nothing goes through any more, for the worker takes none of it.
 fn jammed(bench: &Bench, door: &Open) -> TcpStream {
     let mut stream = call(door);
@@ -187,11 +203,7 @@ fn a_client_that_is_gone_is_noticed_while_the_worker_takes_nothing() {
         bench.open("web")
     };
     until("it counts no more", gone_at_last, |open| *open == 0);
-    let free_at_last = || {
-        bench.skip(Duration::from_secs(2));
-        bench.router.door(&id("web")).held()
-    };
-    until("its place is free", free_at_last, |held| *held == 0);
+    is_let_go_of_in_time(&bench);
 }
 
 #[test]
@@ -233,9 +245,7 @@ fn sleep_that_was_forced_is_no_end_of_a_download() {
     says(&mut stream, "hello");
     let counted = || bench.router.door(&id("web")).counts().to_client;
     until("it is under way", counted, |sent| *sent == 1005);
-    bench.plane.set("web", |subject| {
-        (subject.is_awake, subject.may_wake, subject.fell) = (false, false, Some(ASLEEP));
-    });
+    sleeps_by_force(&bench);
     let (heard, end) = hear(&mut stream);
     assert_eq!(heard, 1000);
     assert!(is_reset(&end), "{end:?}");
@@ -246,18 +256,12 @@ fn a_jam_on_one_side_does_not_keep_the_other_waiting_for_the_break() {
     let bench = Bench::new();
     let door = bench.door("web", deaf());
     let mut stream = jammed(&bench, &door);
-    bench.plane.set("web", |subject| {
-        (subject.is_awake, subject.may_wake, subject.fell) = (false, false, Some(ASLEEP));
-    });
+    sleeps_by_force(&bench);
     let (heard, end) = hear(&mut stream);
     assert_eq!(heard, 0);
     assert!(is_reset(&end), "{end:?}");
     assert_eq!(bench.router.door(&id("web")).held(), 1, "the worker may still take what is on its way");
-    let free_at_last = || {
-        bench.skip(Duration::from_secs(2));
-        bench.router.door(&id("web")).held()
-    };
-    until("its place is free", free_at_last, |held| *held == 0);
+    is_let_go_of_in_time(&bench);
 }
 
 #[test]

@@ -47,16 +47,21 @@ fn all_bytes_that_came_before_the_end_are_heard() {
     }
 }
 
+/// What an old client asks: it knows no chunks, and the end of the connection is the end of the answer.
+const OLD: &[u8] = b"GET / HTTP/1.0\r\nHost: web.example.org\r\n\r\n";
+
+/// Takes a request, and says the first part of an answer without a length.
+fn half_an_answer(stream: &mut TcpStream) {
+    let _ = stream.read(&mut [0; 1024]);
+    let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\none\r\n");
+}
+
 #[test]
 fn an_old_client_takes_no_half_answer_for_a_whole_one() {
     let bench = Bench::new();
-    let door = web(&bench, &Rules::default(), |mut stream| {
-        let _ = stream.read(&mut [0; 1024]);
-        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\none\r\n");
-    });
+    let door = web(&bench, &Rules::default(), |mut stream| half_an_answer(&mut stream));
     let mut stream = call(&door);
-    // It knows no chunks: the end of the connection is the end of the answer.
-    stream.write_all(b"GET / HTTP/1.0\r\nHost: web.example.org\r\n\r\n").unwrap();
+    stream.write_all(OLD).unwrap();
     let mut heard = Vec::new();
     let ended = stream.read_to_end(&mut heard).map_err(|error| error.kind());
     assert_eq!(ended, Err(ErrorKind::ConnectionReset), "{}", String::from_utf8_lossy(&heard));
@@ -67,12 +72,11 @@ fn an_old_client_takes_no_half_answer_for_a_whole_one() {
 fn nor_when_it_is_cut_in_the_middle_of_it() {
     let bench = Bench::new();
     let door = web(&bench, &Rules::default(), |mut stream| {
-        let _ = stream.read(&mut [0; 1024]);
-        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\none\r\n");
+        half_an_answer(&mut stream);
         let _ = stream.read(&mut [0]);
     });
     let mut stream = call(&door);
-    stream.write_all(b"GET / HTTP/1.0\r\nHost: web.example.org\r\n\r\n").unwrap();
+    stream.write_all(OLD).unwrap();
     let mut heard = Vec::new();
     while !heard.ends_with(b"one") {
         let mut some = [0; 1024];
